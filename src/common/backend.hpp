@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "common/layouts/layout_list.hpp"
 #include "common/primitive_desc.hpp"
 
 namespace mxdnn {
@@ -29,6 +30,9 @@ public:
 
     // The implementations of the problem's kind of primitive, best first.
     virtual impl_list_t impl_list(const problem_t &problem) const = 0;
+    // The layout for weights of a problem that may have any, and that are packed in the family's own now.
+    // Null: that one.
+    virtual const layout_t *layout_for(const problem_t &) const { return nullptr; }
     // What an engine can do with packed weights of its family. Leaves the reason as the last error.
     virtual mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const = 0;
 

@@ -353,7 +353,11 @@ status_t init_packed_as(memory_desc_t &md, int ndims, const dim_t *dims, data_ty
     if (!layout.holds(bits, !data_type_info(dt)->is_float))
         return fail(mxdnn_invalid_arguments,
                 "packed memory descriptor: %s has %d bits, and layout %s holds %s of %d", data_type_name(dt),
-                bits, layout.name, layout.integers_only ? "integers" : "codes", layout.bits);
+                bits, layout.name,
+                layout.codes == layout_codes_t::integers ? "integers"
+                : layout.codes == layout_codes_t::floats ? "floats"
+                                                         : "codes",
+                layout.bits);
 
     const packed_shape_t shape = make_packed_shape(dims[ndims - 2], dims[ndims - 1], bits, quant);
     // At most 2^50 elements, so that the arithmetic of layouts cannot overflow int64.

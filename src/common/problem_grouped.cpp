@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // grouped_matmul: what makes a legal problem, and the arguments that it takes.
+#include "common/backend.hpp"
 #include "common/error.hpp"
+#include "common/packed_desc.hpp"
 #include "common/problem_util.hpp"
 
 namespace mxdnn {
@@ -87,9 +89,17 @@ status_t prepare_grouped_matmul(problem_t &p) {
         return fail(mxdnn_invalid_arguments,
                 "the range of experts starts at %lld of %lld, but the weights have %lld; they end beyond the last one",
                 (long long)p.attr.first_expert, (long long)p.attr.global_experts, (long long)E);
+    const bool any = is_any(wei);
     MXDNN_CHECK(resolve_weights(p));
     MXDNN_CHECK(check_src(p));
     MXDNN_CHECK(check_dst(p));
+    if (any) {
+        if (const layout_t *layout = find_backend(p.engine->kind())->layout_for(p)) {
+            const memory_desc_t own = p.weights;
+            MXDNN_CHECK(init_packed_as(p.weights, own.ndims, own.dims, own.dt, own.packed.quant, *layout));
+            p.weights.annotation = own.annotation;
+        }
+    }
     return check_grouped_post_ops(p);
 }
 

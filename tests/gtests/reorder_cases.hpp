@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/formats/quantize_block.hpp"
+#include "common/packed_desc.hpp"
 #include "common/primitive_desc.hpp"
 #include "cpu/x64/isa.hpp"
 #include "test_api_util.hpp"
@@ -127,6 +128,7 @@ struct side_t {
     bool swizzled = false, dense = false, scales_transposed = false;
     bool given = false;           // a destination whose scales are the caller's
     const char *target = nullptr; // target for which the side is packed; null: this machine's
+    bool for_fp8 = false;         // packed in n64_f4
 };
 
 struct problem_t {
@@ -146,7 +148,7 @@ struct problem_t {
             s += x->last_contiguous ? ":ab" : ":ba";
             s += "+" + std::to_string(x->padding) + (x->swizzled ? ":128x4" : "") + (x->dense ? ":dense" : "")
                  + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "")
-                 + (x->target ? std::string(":") + x->target : "") + " ";
+                 + (x->target ? std::string(":") + x->target : "") + (x->for_fp8 ? ":n64_f4" : "") + " ";
         }
         for (dim d : dims) s += std::to_string(d) + "x";
         return s + " rounding " + std::to_string(int(rounding)) + " seed " + std::to_string(seed)
@@ -187,7 +189,16 @@ inline memory::desc packed_desc(const mxdnn::engine &eng, const format_t &f, con
 }
 
 inline memory::desc desc_of(const mxdnn::engine &eng, const side_t &s, const memory::dims &dims) {
-    if (s.form == form_t::packed) return packed_desc(eng, *s.format, dims);
+    if (s.form == form_t::packed) {
+        const memory::desc own = packed_desc(eng, *s.format, dims);
+        if (!s.for_fp8) return own;
+        using namespace mxdnn::impl;
+        auto *md = new memory_desc_t(*own.get());
+        EXPECT_EQ(init_packed_as(*md, own.get()->ndims, own.get()->dims, own.get()->dt,
+                          own.get()->packed.quant, *find_layout(target_family_t::cuda, n64_f4_t::id)),
+                mxdnn_success);
+        return memory::desc(md);
+    }
     return memory::desc(dims, s.format ? s.format->elem : s.type, strides_of(s, dims));
 }
 
@@ -397,6 +408,7 @@ struct reorder_test_t {
         q.dst.form = form_t::packed;
         q.src.format = q.dst.format = p.src.format;
         q.dst.target = p.src.target;
+        q.dst.for_fp8 = p.src.for_fp8;
         reorder_test_t t(q);
         while (t.pd.impl_info_str() != "ref:any" && t.pd.next_impl()) {
         }

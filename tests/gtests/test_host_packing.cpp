@@ -30,6 +30,7 @@ void vary(side_t &s, const format_t &f, std::mt19937 &rng) {
     s.padding = rng() % 3 ? 0 : dim(rng() % 7);
     if (s.form == form_t::high) return;
     s.format = &f;
+    s.for_fp8 = s.form == form_t::packed && s.target && f.elem == dt::f4_e2m1 && rng() % 3 == 0;
     if (s.form == form_t::packed) return;
     s.scales_transposed = rng() % 3 == 0;
     s.swizzled = bytes_of(f.scale) == 1 && rng() % 3 == 0;

@@ -108,6 +108,7 @@ static_assert(is_tiny_bijection<n16_b8_t>(shape(37, 7, 8, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b8_t>(shape(1, 1, 8, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_b4_t>(shape(16, 16, 4, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_i4_t>(shape(16, 16, 4, 32, 2, 0, false)));
+static_assert(is_tiny_bijection<n64_f4_t>(shape(16, 16, 4, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_b6_t>(shape(35, 2, 6, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_b8_t>(shape(16, 9, 8, 32, 1, 0, false)));
 
@@ -301,7 +302,9 @@ std::vector<uint8_t> pack(const golden::line_t &line, const memory_desc_t &md, c
 }
 
 std::string whole_file(const golden::line_t &line, const packed_shape_t &s) {
-    return std::string(line.family() == target_family_t::cuda ? "packed/cuda_b" : "packed/b")
+    return std::string(line.has("layout")                       ? "packed/cuda_f"
+                       : line.family() == target_family_t::cuda ? "packed/cuda_b"
+                                                                : "packed/b")
            + std::to_string(s.bits) + "_s" + std::to_string(s.scale_bytes) + "x" + std::to_string(s.block)
            + "_z" + std::to_string(s.zp_bytes) + (s.global ? "_global" : "") + "_" + line.str("dims")
            + ".bin";

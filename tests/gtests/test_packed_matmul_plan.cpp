@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/types.hpp"
-#include "gpu/cuda/heuristics/gemm_narrow.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 #include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
 #include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
@@ -184,6 +184,27 @@ TEST(packed_matmul_plan, rows_of_fp8) {
                     EXPECT_LE(p.grid, sms);
                 }
     EXPECT_EQ(plan_fp8_matmul(32768, 5760, 128, 132).grid, 132);
+}
+
+// Weights in n64_f4 are multiplied in FP8 for any number of rows, in blocks as wide as most groups need.
+TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
+    const auto width = [](int64_t tokens) {
+        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132);
+        EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
+        EXPECT_TRUE(is_f4(p.shape));
+        EXPECT_EQ(p.grid, 132);
+        return f4_width(p.shape);
+    };
+    EXPECT_EQ(width(64), 16);
+    EXPECT_EQ(width(256), 16);
+    EXPECT_EQ(width(512), 32);
+    EXPECT_EQ(width(1024), 48);
+    EXPECT_EQ(width(2048), 96);
+    EXPECT_EQ(width(4096), 144);
+    EXPECT_EQ(width(8192), 288);
+    EXPECT_EQ(plan_f4_matmul(0, 6, 1, 2).grid, 1);
+    EXPECT_TRUE(f4_pays_dynamic(4 * 1024, 128));
+    EXPECT_FALSE(f4_pays_dynamic(4 * 2048, 128));
 }
 
 TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {

@@ -10,6 +10,8 @@
 
 #include "blob_bytes.hpp"
 #include "common/formats/named_formats.hpp"
+#include "common/layouts/layout_list.hpp"
+#include "common/packed_desc.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 
 using namespace mxdnn::impl;
@@ -98,6 +100,21 @@ TEST(verdicts, native_where_the_list_of_a_cuda_target_has_an_entry_of_its_own) {
             EXPECT_EQ(ask("cuda:sm_120", blob_of(md)), verdict_t::slower) << what;
             EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << what;
         }
+}
+
+TEST(verdicts, native_in_the_layout_for_fp8_on_hopper_alone) {
+    const layout_t &f4 = *find_layout(target_family_t::cuda, n64_f4_t::id);
+    for (const named_format_t &format : named_formats) {
+        const decoder_t d = format.decoder;
+        if (d != decoder_t::mxfp4 && d != decoder_t::nvfp4) continue;
+        memory_desc_t md;
+        ASSERT_EQ(init_packed_as(md, 2, matrix, format.elem, format.quant, f4), mxdnn_success);
+        EXPECT_EQ(
+                ask("cuda:sm_90", blob_of(md)), d == decoder_t::mxfp4 ? verdict_t::native : verdict_t::slower)
+                << format.name;
+        EXPECT_EQ(ask("cuda:sm_80", blob_of(md)), verdict_t::slower) << format.name;
+        EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << format.name;
+    }
 }
 
 TEST(verdicts, slower_where_only_the_reference_takes_it) {

@@ -12,6 +12,7 @@
 #include "common/layouts/n64_b4.hpp"
 #include "common/layouts/n64_b6.hpp"
 #include "common/layouts/n64_b8.hpp"
+#include "common/layouts/n64_f4.hpp"
 #include "common/layouts/n64_i4.hpp"
 
 namespace mxdnn {
@@ -20,13 +21,16 @@ namespace impl {
 // Target families. All targets of a family read the same packed bytes.
 enum class target_family_t : uint32_t { none = 0, cpu_x64 = 1, cuda = 2 };
 
+// The codes that a layout is for.
+enum class layout_codes_t { all, integers, floats };
+
 // A layout as data: function pointers to the constexpr maps of its header.
 struct layout_t {
     uint32_t id, version;
     const char *name;
     target_family_t family;
     int bits; // of the codes
-    bool integers_only;
+    layout_codes_t codes;
     int64_t align;
     int64_t (*matrix_bytes)(const packed_shape_t &);
     bit_pos_t (*elem_bit)(const packed_shape_t &, int64_t k, int64_t n, int b);
@@ -34,28 +38,28 @@ struct layout_t {
     int64_t (*zero_point)(const packed_shape_t &, int64_t k, int64_t n);
 
     constexpr bool holds(int code_bits, bool integers) const {
-        return code_bits == bits && (integers || !integers_only);
+        return code_bits == bits
+               && (codes == layout_codes_t::all || integers == (codes == layout_codes_t::integers));
     }
 };
 
 template <typename L>
-constexpr layout_t make_layout(target_family_t family, bool integers_only = false) {
-    return {L::id, L::version, L::name, family, L::bits, integers_only, L::align, L::matrix_bytes,
-            L::elem_bit, L::scale, L::zero_point};
+constexpr layout_t make_layout(target_family_t family, layout_codes_t codes = layout_codes_t::all) {
+    return {L::id, L::version, L::name, family, L::bits, codes, L::align, L::matrix_bytes, L::elem_bit,
+            L::scale, L::zero_point};
 }
 
 inline constexpr layout_t layout_list[] = {
-        make_layout<n16_b4_t>(target_family_t::cpu_x64),
-        make_layout<n16_b6_t>(target_family_t::cpu_x64),
+        make_layout<n16_b4_t>(target_family_t::cpu_x64), make_layout<n16_b6_t>(target_family_t::cpu_x64),
         make_layout<n16_b8_t>(target_family_t::cpu_x64),
-        make_layout<n64_i4_t>(target_family_t::cuda, true),
-        make_layout<n64_b4_t>(target_family_t::cuda),
-        make_layout<n64_b6_t>(target_family_t::cuda),
+        make_layout<n64_i4_t>(target_family_t::cuda, layout_codes_t::integers),
+        make_layout<n64_b4_t>(target_family_t::cuda), make_layout<n64_b6_t>(target_family_t::cuda),
         make_layout<n64_b8_t>(target_family_t::cuda),
+        make_layout<n64_f4_t>(target_family_t::cuda, layout_codes_t::floats), // only where it is asked for
 };
 
 // Layouts of CUDA targets as types, so that device code reads their maps without function pointers.
-using cuda_layouts = type_list<n64_b4_t, n64_i4_t, n64_b6_t, n64_b8_t>;
+using cuda_layouts = type_list<n64_b4_t, n64_i4_t, n64_b6_t, n64_b8_t, n64_f4_t>;
 
 // Calls fn(L()) with the layout of that id. False if there is none.
 template <typename F, typename... layouts>

@@ -8,9 +8,12 @@
 
 #include "common/blob_verdict.hpp"
 #include "common/grouped_mx_reorder.hpp"
+#include "common/layouts/layout_list.hpp"
 #include "common/packed_desc.hpp"
 #include "gpu/cuda/cuda_impl_lists.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/impl/packed/packed_grouped_matmul.hpp"
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
 #include "gpu/cuda/interface/cuda_table.hpp"
 
 namespace mxdnn {
@@ -53,6 +56,7 @@ public:
         if (!is_zero(p.dst_1)) return cuda_two_reorders_list();
         return is_grouped_reorder(p) ? cuda_grouped_reorders_list() : cuda_impl_list(p.kind);
     }
+    const layout_t *layout_for(const problem_t &p) const override;
     mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const override;
 };
 
@@ -81,6 +85,12 @@ status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
     return mxdnn_success;
 }
 
+const layout_t *cuda_backend_t::layout_for(const problem_t &p) const {
+    const bool fp8 = p.kind == mxdnn_primitive_kind_grouped_matmul && &arch_of(*p.engine) == &sm90
+                     && takes_fp8_layout(p);
+    return fp8 ? find_layout(target_family_t::cuda, n64_f4_t::id) : nullptr;
+}
+
 // One of the entries that multiply bf16 rows by such weights has to be one of the architecture. It need not
 // be the first one: that of cuBLASLt takes many rows and leaves the others to those after it.
 mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memory_desc_t &md) const {
@@ -95,6 +105,8 @@ mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memor
     if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // its message is the reason
     const impl_list_t list = cuda_impl_list(p.kind);
     const arch_t &arch = arch_of(engine);
+    if (is_for_fp8(md) && &arch == &sm90 && decoder_of(md.dt, md.packed.quant) == decoder_t::mxfp4)
+        return because(mxdnn_blob_native, "%s", "");
     std::string taken_by = "nothing", refusal;
     for (size_t i = 0; i < list.size; i++) {
         std::unique_ptr<pd_t> pd;

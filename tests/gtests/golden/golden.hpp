@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
@@ -14,7 +16,9 @@
 #include <vector>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/layout_list.hpp"
 #include "common/memory_desc.hpp"
+#include "common/packed_desc.hpp"
 
 #ifndef MXDNN_TEST_DATA // the build says where; without it, the current folder is the root of the sources
 #define MXDNN_TEST_DATA "tests/gtests"
@@ -112,7 +116,13 @@ inline status_t make_desc(const line_t &line, memory_desc_t &md) {
     else if (kind == "grouped")
         status = init_grouped(
                 md, int(dims.size()), dims.data(), line.type("dt"), 0, line.num("groups"), mxdnn_s32);
-    else
+    else if (line.has("layout")) {
+        const std::string name = line.str("layout");
+        const auto *layout = std::find_if(std::begin(layout_list), std::end(layout_list),
+                [&](const layout_t &l) { return l.name == name; });
+        EXPECT_NE(layout, std::end(layout_list)) << name;
+        status = init_packed_as(md, int(dims.size()), dims.data(), line.type("dt"), line.quant(), *layout);
+    } else
         status = init_packed(md, int(dims.size()), dims.data(), line.type("dt"), line.quant(), line.family());
     md.annotation.original_dt = line.type("type");
     md.annotation.recipe = line.str("recipe");

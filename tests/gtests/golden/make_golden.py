@@ -28,6 +28,7 @@ BITS = {"s8": 8, "f8_e5m2": 8, "f8_e4m3": 8, "s4": 4, "u4": 4, "f4_e2m1": 4, "f6
 BYTES = {"undef": 0, "e8m0": 1, "f8_e4m3": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4}
 LAYOUT_OF_BITS = {4: 1, 6: 2, 8: 3}  # n16_b4, n16_b6, n16_b8 and n64_b4, n64_b6, n64_b8; all of version 1
 LAYOUT_OF_INTEGERS = 4  # n64_i4: for CUDA, s4 and u4
+LAYOUT_FOR_FP8 = 5  # n64_f4: for CUDA, f4_e2m1 where it is asked for
 ZERO_POINTS = ["none", "u8", "float_zero", "minimum"]  # the last one needs format version 2
 RUNTIME = 1 << 63
 
@@ -189,6 +190,19 @@ def step_n64_i4(frag):
     return (frag << places).sum(axis=(2, 3), dtype=np.uint64).T.astype("<u4").tobytes()
 
 
+def step_n64_f4(frag):
+    # frag: registers and halves of threads as fragments() has them. Here a thread has rows 4 q .. 4 q + 3.
+    rows = frag.reshape(4, 4, 8, 4, 2, 2, 2)  # 16 rows; warp, column % 8, q; row / 8, column / 8, row % 2
+    rows = rows.transpose(0, 1, 2, 5, 4, 3, 6).reshape(4, 4, 8, 2, 16)  # ..., column / 8, row
+    codes = rows.reshape(4, 4, 8, 2, 4, 4).transpose(0, 1, 2, 4, 3, 5).reshape(4, 128, 8)  # ..., q, code
+    words = np.zeros((4, 128), np.uint64)
+    for row in range(4):  # a byte: sign and magnitude of column c at bits 7 and 3 .. 1, of c + 8 at 0 and 6 .. 4
+        for column, (magnitude, sign) in enumerate([(1, 7), (4, 0)]):
+            places = [(b, 8 * row + magnitude + b) for b in range(3)] + [(3, 8 * row + sign)]
+            words |= gather_bits(codes[:, :, 4 * column + row], places)
+    return words.T.astype("<u4").tobytes()
+
+
 def step_n64_b6(frag):
     low, top = np.zeros((4, 128), np.uint64), np.zeros((2, 128), np.uint64)
     for register, shift in enumerate([4, 0, 8, 12]):
@@ -208,6 +222,7 @@ def step_n64_b8(frag):
 
 STEPS = {4: (64, step_n64_b4), 6: (64, step_n64_b6), 8: (32, step_n64_b8)}
 STEP_OF_INTEGERS = (64, step_n64_i4)
+STEP_FOR_FP8 = (64, step_n64_f4)
 
 
 def in_lane_order(a, blocks):
@@ -215,7 +230,7 @@ def in_lane_order(a, blocks):
     return np.ascontiguousarray(padded(a, blocks, 64).reshape(blocks, 4, 2, 8).transpose(1, 3, 0, 2))
 
 
-def pack_matrix_cuda(fmt, e, K, N):
+def pack_matrix_cuda(fmt, e, K, N, for_fp8=False):
     elem, scale_dt, block, _, zp_dt, global_scale = fmt
     bits, up = BITS[elem], lambda a, b: -(-a // b) * b
     codes = padded(grid(1, e, K, N) >> np.uint64(32 - bits), K, up(N, 64))
@@ -226,6 +241,8 @@ def pack_matrix_cuda(fmt, e, K, N):
     if global_scale != "none":
         out += struct.pack("<f", 1.5 + e) + bytes(60)
     tile, (step, bytes_of_step) = max(64, block), STEP_OF_INTEGERS if elem in ("s4", "u4") else STEPS[bits]
+    if for_fp8:
+        step, bytes_of_step = STEP_FOR_FP8
     for n in range(0, N, 64):
         for k in range(0, K, tile):
             of_tile = slice(k // block, k // block + tile // block)
@@ -262,9 +279,10 @@ def blob_grouped(elem, dims, groups):
     return seal(2, len(dims), elem, struct.pack("<IIQ", 0, TYPES["s32"], groups) + quads(dims))
 
 
-def blob_packed(fmt, dims, stride, size, options=b"", version=1, family=1):
+def blob_packed(fmt, dims, stride, size, options=b"", version=1, family=1, layout=None):
     elem, scale_dt, block, zp, zp_dt, global_scale = fmt
-    layout = LAYOUT_OF_INTEGERS if family == 2 and elem in ("s4", "u4") else LAYOUT_OF_BITS[BITS[elem]]
+    if not layout:
+        layout = LAYOUT_OF_INTEGERS if family == 2 and elem in ("s4", "u4") else LAYOUT_OF_BITS[BITS[elem]]
     body = struct.pack("<IIIIIBBHHHI", family, layout, 1, TYPES[scale_dt], TYPES[zp_dt],
                        ZERO_POINTS.index(zp), ["none", "one", "per_expert"].index(global_scale),
                        len(dims) - 2, 0, 0, 64)
@@ -336,6 +354,19 @@ def make():
             if dims == WHOLE and (fmt[1] == "e8m0" or fmt == INTEGERS):
                 name = f"cuda_b{BITS[fmt[0]]}_s{BYTES[fmt[1]]}x32_z0"
                 files[f"packed/{name}_{'x'.join(map(str, dims))}.bin"] = data
+
+    for fmt in formats():
+        for dims in SHAPES:
+            if fmt[0] != "f4_e2m1":
+                continue
+            matrices = dims[0] if len(dims) == 3 else 1
+            parts = [pack_matrix_cuda(fmt, e, dims[-2], dims[-1], for_fp8=True) for e in range(matrices)]
+            data = b"".join(parts)
+            plain = blob_packed(fmt, dims, len(parts[0]), len(data), family=2, layout=LAYOUT_FOR_FP8)
+            packed.append(f"family=cuda layout=n64_f4 {words(fmt, dims)} size={len(data)} stride={len(parts[0])} "
+                          f"xxh64={xxh64(data):016x} checksum={xxh64(data, xxh64(plain)):016x}")
+            if dims == WHOLE and fmt[1] == "e8m0":
+                files[f"packed/cuda_f4_s1x32_z0_{'x'.join(map(str, dims))}.bin"] = data
 
     def x(dims):
         return "x".join(map(str, dims))

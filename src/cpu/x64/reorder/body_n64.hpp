@@ -59,11 +59,11 @@ struct two_rows_t {
 // One byte of both columns for each row becomes the words of four threads, and back.
 template <typename L>
 MXDNN_INLINE void store_words(const two_rows_t &bytes, uint8_t *out, bool around) {
-    // Thread t has rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
+    // Thread t has rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9, unless they are neighbours.
     const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
     const auto words = [&](__m256i v) {
         if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_of_rows>(v);
-        return move_bits<n64_words_t<L>::low>(shuffle_lanes(v, order));
+        return move_bits<n64_words_t<L>::low>(n64_neighbours<L> ? v : shuffle_lanes(v, order));
     };
     const __m256i a = words(bytes.v[0]), b = words(bytes.v[1]);
     write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(a, b), 0xd8));
@@ -75,7 +75,8 @@ MXDNN_INLINE two_rows_t load_words(const uint8_t *in) {
     const __m256 low = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in), 0xd8)),
                  high = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in + 32), 0xd8));
     const auto rows = [&](__m256 words) {
-        return shuffle_lanes(move_bits<n64_words_t<L>::low_back>(_mm256_castps_si256(words)), order);
+        const __m256i v = move_bits<n64_words_t<L>::low_back>(_mm256_castps_si256(words));
+        return n64_neighbours<L> ? v : shuffle_lanes(v, order);
     };
     return {{rows(_mm256_shuffle_ps(low, high, 0x88)), rows(_mm256_shuffle_ps(low, high, 0xdd))}};
 }
@@ -249,24 +250,22 @@ void n64_unpack_nibbles(const code_tiles_t &from, uint8_t *nibbles, int64_t pitc
 
 // ---- Rows of 16 columns ----
 
-// Rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of sixteen: for thread t in the low lanes, for t + 1 in the high
-// lanes.
+// The four rows of thread t in the low lanes, of t + 1 in the high lanes.
 struct thread_rows_t {
     __m256i v[4];
 };
+template <typename L>
 MXDNN_INLINE thread_rows_t load_thread_rows(const uint8_t *codes, int64_t pitch, int t) {
     thread_rows_t x;
-    for (int i = 0; i < 4; i++) {
-        const uint8_t *row = codes + (2 * t + i % 2 + i / 2 * 8) * pitch;
-        x.v[i] = load_halves(row, row + 2 * pitch);
-    }
+    for (int i = 0; i < 4; i++)
+        x.v[i] = load_halves(codes + n64_row<L>(t, i) * pitch, codes + n64_row<L>(t + 1, i) * pitch);
     return x;
 }
+template <typename L>
 MXDNN_INLINE void store_thread_rows(const thread_rows_t &x, uint8_t *codes, int64_t pitch, int t) {
     for (int i = 0; i < 4; i++) {
-        uint8_t *row = codes + (2 * t + i % 2 + i / 2 * 8) * pitch;
-        store128(row, _mm256_castsi256_si128(x.v[i]));
-        store128(row + 2 * pitch, _mm256_extracti128_si256(x.v[i], 1));
+        store128(codes + n64_row<L>(t, i) * pitch, _mm256_castsi256_si128(x.v[i]));
+        store128(codes + n64_row<L>(t + 1, i) * pitch, _mm256_extracti128_si256(x.v[i], 1));
     }
 }
 
@@ -339,7 +338,7 @@ MXDNN_INLINE void pack_threads(const uint8_t *codes, int64_t pitch, uint8_t *out
     thread_words_t w;
     __m256i registers[4]; // of the top bits
     for (int k = 0; k < n64_rows(L::bits) / 16; k++) {
-        const thread_rows_t x = load_thread_rows(codes + 16 * k * pitch, pitch, t);
+        const thread_rows_t x = load_thread_rows<L>(codes + 16 * k * pitch, pitch, t);
         const column_pairs_t p = column_halves(x.v[0], x.v[1]), q = column_halves(x.v[2], x.v[3]);
         if constexpr (L::bits == 8) {
             const column_pairs_t a = dwords_of(p.first, p.second), b = dwords_of(q.first, q.second);
@@ -410,7 +409,7 @@ MXDNN_INLINE void unpack_threads(
             }
         }
         const column_pairs_t a = column_halves(p.first, p.second), b = column_halves(q.first, q.second);
-        store_thread_rows({{a.first, a.second, b.first, b.second}}, codes + 16 * k * pitch, pitch, t);
+        store_thread_rows<L>({{a.first, a.second, b.first, b.second}}, codes + 16 * k * pitch, pitch, t);
     }
 }
 

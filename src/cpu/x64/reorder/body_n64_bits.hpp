@@ -59,6 +59,15 @@ constexpr int n64_bit(int64_t k, int64_t n, int b, int64_t plane = 0) {
     return int(p.byte - L::codes(s, 0, 0) - plane) * 8 + p.bit;
 }
 
+// Whether a thread has four neighbours of sixteen rows, not two pairs eight rows apart.
+template <typename L>
+constexpr bool n64_neighbours = L::id == n64_f4_t::id;
+// Row i of thread t: two of the first register pair (i = 0, 1), two of the second.
+template <typename L>
+constexpr int n64_row(int t, int i) {
+    return n64_neighbours<L> ? 4 * t + i % 2 * 2 + i / 2 : 2 * t + i % 2 + i / 2 * 8;
+}
+
 // From 4-bit codes: register r of the low halves is at bit 4 r, that of the high halves at 16 + 4 r.
 template <typename L>
 constexpr bit_moves_t n64_low_moves() {
@@ -66,7 +75,7 @@ constexpr bit_moves_t n64_low_moves() {
     for (int half = 0; half < 2; half++)
         for (int r = 0; r < 4; r++)
             for (int b = 0; b < 4; b++)
-                m.add(16 * half + 4 * r + b, n64_bit<L>(r / 2 * 8 + half, r % 2 * 8, b));
+                m.add(16 * half + 4 * r + b, n64_bit<L>(n64_row<L>(0, r / 2 * 2 + half), r % 2 * 8, b));
     return m;
 }
 // From the top two bits of 6-bit codes. A byte has those of four registers. The bytes of the first and the

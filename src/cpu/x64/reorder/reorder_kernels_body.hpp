@@ -97,7 +97,8 @@ constexpr panel_codec_t n64_codec() {
 }
 
 constexpr panel_codec_t panel_codecs[] = {n16_codec<n16_b4_t>(), n16_codec<n16_b6_t>(), n16_codec<n16_b8_t>(),
-        n64_codec<n64_b4_t>(), n64_codec<n64_i4_t>(), n64_codec<n64_b6_t>(), n64_codec<n64_b8_t>()};
+        n64_codec<n64_b4_t>(), n64_codec<n64_i4_t>(), n64_codec<n64_b6_t>(), n64_codec<n64_b8_t>(),
+        n64_codec<n64_f4_t>()};
 
 } // namespace
 

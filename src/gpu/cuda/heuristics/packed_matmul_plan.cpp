@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "common/types.hpp"
-#include "gpu/cuda/heuristics/gemm_narrow.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 namespace mxdnn {
@@ -215,6 +215,34 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
     return {kernel_id_t::sm90_gemm, gemm_fp8, 1, int(grid) * pair};
 }
 
+bool f4_pays_dynamic(int64_t rows, int groups) {
+    constexpr int64_t most_rows = 48; // of a group, in blocks whose sums meet the scales
+    return rows <= most_rows * std::max(groups, 1);
+}
+
+matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
+    const spread_t spread(std::max<int64_t>(rows, 1), groups);
+    const int64_t column_groups = div_up(N, 4 * tile);
+    candidate_t best{{kernel_id_t::sm90_gemm, gemm_f4_first, 1, 1}, 1e300};
+    for (int v = gemm_f4_first; is_f4(v); v++) {
+        const int width = f4_width(v), pair = gemm_pair(width);
+        // The cost of a block for 128 rows of K, in cycles: of few rows that of reading the weights, of many
+        // that of decoding and multiplying by four panels.
+        const double cost = spread.mean([&](int64_t of_group) {
+            const int64_t blocks = div_up(of_group, width), each = div_up(of_group, blocks);
+            return double(blocks)
+                   * (width <= 48     ? 1480. + 3. * double(each) + double(width)
+                           : pair > 1 ? 1910. + 10. * double(each)
+                                      : std::max(1640., 865. + 13. * double(each)));
+        });
+        const double blocks =
+                spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
+        const int64_t grid = spread.grid(blocks * double(column_groups), sm_count / pair);
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid) * pair}, cost});
+    }
+    return best.plan;
+}
+
 std::string to_string(const matmul_plan_t &p) {
     const int v = p.shape;
     if (p.kernel == kernel_id_t::sm80_gemm)
@@ -222,6 +250,7 @@ std::string to_string(const matmul_plan_t &p) {
     return (p.kernel == kernel_id_t::sm90_grouped_gemv
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
                    : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                   : is_f4(v)                           ? "gemm_f4:" + std::to_string(f4_width(v)) + "wide"
                    : is_narrow(v)
                            ? "gemm_narrow:" + std::to_string(narrow_shape(v).width) + "wide:parts"
                                      + std::to_string(narrow_shape(v).parts)

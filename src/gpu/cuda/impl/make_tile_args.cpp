@@ -2,6 +2,7 @@
 #include "gpu/cuda/impl/make_tile_args.hpp"
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n64_f4.hpp"
 #include "common/layouts/n64_i4.hpp"
 
 namespace mxdnn {
@@ -31,7 +32,9 @@ tile_side_t packed_tile_side(const memory_desc_t &packed, void *data) {
     s.tile_shift = log2_of(rows);
     s.header_bytes = int(n64_frame_t::header_bytes(shape));
     s.prefix_bytes = int(n64_frame_t::prefix(shape));
-    s.codes_in_order = packed.packed.layout_id == n64_i4_t::id;
+    s.nibbles = packed.packed.layout_id == n64_i4_t::id   ? nibbles_t::i4
+                : packed.packed.layout_id == n64_f4_t::id ? nibbles_t::f4
+                                                          : nibbles_t::b4;
     return s;
 }
 

@@ -5,6 +5,7 @@
 #include "common/problem_util.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/make_tensor_args.hpp"
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -14,6 +15,7 @@ reason_t mma_mx_matmul_t::pd_t::init() {
     const memory_desc_t &src = problem.src, &wei = problem.weights, &dst = problem.dst;
     const attr_t &attr = problem.attr;
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
+    if (const reason_t r = check_not_for_fp8(wei); !r.ok()) return r;
     if (const reason_t known = check_decoders(problem); !known.ok()) return known;
     if (attr.src.is_dynamic()) return no("src", "a recipe", "codes, or values as they are");
     if (has_role(src.dt, role_high_precision)) {

@@ -13,6 +13,9 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
+// The order of codes of f8_e4m3 along K: that of fp8_place() or of fp8_register_place(), or their own.
+enum class fp8_order_t : int32_t { pairs, registers, plain };
+
 struct convert_source_args_t {
     const uint8_t *elements = nullptr;
     int64_t row_step = 0, col_step = 0; // bytes; codes below a byte are neighbours in a row
@@ -39,10 +42,9 @@ struct convert_source_args_t {
     int32_t terms = 1;
     bool f16 = false;         // values of f16 remain f16
     float *factors = nullptr; // [rows]: the factors of the sums of rows
-    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place() or of
-    // fp8_register_place(). stride is then a multiple of 64.
+    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows. stride is then a multiple of 64.
     uint8_t *codes = nullptr;
-    bool register_order = false;
+    fp8_order_t order = fp8_order_t::pairs;
     const int32_t *wanted = nullptr; // [wanted_count]: rows are prepared if one entry is not 0; null: always
     int32_t wanted_count = 0;
     bool in_pieces = false; // rows of 16-bit values in whole pieces of 16 bytes: copied, without factors

@@ -22,6 +22,9 @@ struct tile_params_t {
     int64_t swizzle_cols;               // blocks along k of the 128x4 order; 0: linear
 };
 
+// The layout that 4-bit codes of a packed side are in: n64_b4, n64_i4 or n64_f4.
+enum class nibbles_t : uint8_t { b4, i4, f4 };
+
 struct tile_side_t {
     data_type_t dt;
     uint8_t *data;
@@ -37,7 +40,7 @@ struct tile_side_t {
     bool packed;
     int64_t panel_bytes;
     int tile_bytes, prefix_bytes, header_bytes, tile_shift; // a tile has 1 << tile_shift rows
-    bool codes_in_order;                                    // 4-bit codes as in n64_i4, not n64_b4
+    nibbles_t nibbles;                                      // 4-bit codes
 };
 
 struct tile_args_t {

@@ -224,6 +224,13 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
         *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
 }
 
+// The same in their own order.
+__device__ __forceinline__ void store_plain_codes(uint8_t *to, const float (&x)[each]) {
+    static_assert(each == 8, "one store");
+    *reinterpret_cast<uint2 *>(to) = make_uint2(to_e4m3x2(x[0], x[1]) | uint32_t(to_e4m3x2(x[2], x[3])) << 16,
+            to_e4m3x2(x[4], x[5]) | uint32_t(to_e4m3x2(x[6], x[7])) << 16);
+}
+
 // The same in the order of fp8_register_place(), by the four threads that have 32 neighbours. The first and
 // the third, and the second and the fourth thread, have alternating elements.
 __device__ __forceinline__ void store_codes_for_registers(uint8_t *row, int64_t k, const float (&x)[each]) {
@@ -306,10 +313,11 @@ __global__ void __launch_bounds__(threads) convert_source(const __grid_constant_
             }
             if (has_fp8_codes<kind, recipe> && a.codes) {
                 uint8_t *to = a.codes + r * a.stride;
-                if (a.register_order)
-                    store_codes_for_registers(to, k, x);
-                else
-                    store_codes(to, k, x);
+                switch (a.order) {
+                case fp8_order_t::pairs: store_codes(to, k, x); break;
+                case fp8_order_t::registers: store_codes_for_registers(to, k, x); break;
+                case fp8_order_t::plain: store_plain_codes(to + k, x); break;
+                }
                 continue;
             }
             if (takes_terms && a.f16)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of f8_e4m3 at the speed of memory: from codes or from bf16, as codes in the order of wgmma's registers
-// or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as whole pieces of 16 bytes.
+// Rows of f8_e4m3 at the speed of memory: from codes or from bf16, as codes, in their own order or in
+// that of wgmma's registers, or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as
+// whole pieces of 16 bytes.
 #pragma once
 
 #include "gpu/cuda/device/kernels/convert_source_row.cuh"
@@ -22,19 +23,24 @@ struct fp8_rows_t {
                && (quantises(a) || (a.recipe.kind == recipe_kind_t::none && scales_rows(a.quant.scale_dt)));
     }
     static bool takes(const convert_source_args_t &a) {
-        return may_take(a) && (!a.codes || a.register_order) && !a.wanted && a.K % unit == 0 && a.terms == 1
-               && a.col_step == (quantises(a) ? 2 : 1) && a.row_step % 16 == 0
+        return may_take(a) && (!a.codes || a.order != fp8_order_t::pairs) && !a.wanted && a.K % unit == 0
+               && a.terms == 1 && a.col_step == (quantises(a) ? 2 : 1) && a.row_step % 16 == 0
                && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0;
     }
     static bool scales_rows(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }
     static bool quantises(const convert_source_args_t &a) { return a.recipe.kind == recipe_kind_t::row_fp8; }
 };
 
-// 32 codes, in words of neighbours, in the order of fp8_register_place().
-__device__ __forceinline__ void store_unit(uint8_t *to, const uint32_t (&w)[8]) {
+// 32 codes, in words of neighbours, in the order of fp8_register_place() or as they are.
+__device__ __forceinline__ void store_unit(uint8_t *to, const uint32_t (&w)[8], bool plain) {
     static_assert(fp8_register_place(0) == 1 && fp8_register_place(16) == 0 && fp8_register_place(1) == 3
                           && fp8_register_place(2) == 5 && fp8_register_place(8) == 17,
             "bytes of two words in turn");
+    if (plain) {
+        reinterpret_cast<uint4 *>(to)[0] = make_uint4(w[0], w[1], w[2], w[3]);
+        reinterpret_cast<uint4 *>(to)[1] = make_uint4(w[4], w[5], w[6], w[7]);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < 2; i++)
         reinterpret_cast<uint4 *>(to)[i] = make_uint4(__byte_perm(w[4 + 2 * i], w[2 * i], 0x5140),
@@ -139,7 +145,7 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
                     for (int i = 0; i < 8; i++) codes[i] = x[h][i];
                 }
                 if constexpr (makes_codes)
-                    store_unit(a.codes + to, codes);
+                    store_unit(a.codes + to, codes, a.order == fp8_order_t::plain);
                 else
                     store_values(a.out + to, codes);
             }

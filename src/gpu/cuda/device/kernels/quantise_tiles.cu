@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_consta
     if (a.two_levels)
         global = a.given ? a.given[at.matrix * a.given_step]
                          : nvfp4_global_scale(largest_of_matrix(a, at.matrix));
-    const bool as_image = a.dst.packed && !a.src.lines_along_k && a.src.dt != mxdnn_f32;
+    const bool as_image =
+            a.dst.packed && a.dst.nibbles != nibbles_t::f4 && !a.src.lines_along_k && a.src.dt != mxdnn_f32;
     const auto quantise_words = [&](auto words) {
         using words_t = decltype(words);
         if constexpr (words_t::per_word == 2)

@@ -47,12 +47,15 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 // For every multiple of 16 rows: the names of the sums' operands and the operands themselves, each list
 // continuing the one before.
 // clang-format off
+#define MXDNN_NAMES_8 "%0, %1, %2, %3"
 #define MXDNN_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define MXDNN_NAMES_24 MXDNN_NAMES_16 ", %8, %9, %10, %11"
 #define MXDNN_NAMES_32 MXDNN_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define MXDNN_NAMES_40 MXDNN_NAMES_32 ", %16, %17, %18, %19"
 #define MXDNN_NAMES_48 MXDNN_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define MXDNN_NAMES_56 MXDNN_NAMES_48 ", %24, %25, %26, %27"
 #define MXDNN_NAMES_64 MXDNN_NAMES_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define MXDNN_NAMES_72 MXDNN_NAMES_64 ", %32, %33, %34, %35"
 #define MXDNN_NAMES_80 MXDNN_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define MXDNN_NAMES_96 MXDNN_NAMES_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define MXDNN_NAMES_112 MXDNN_NAMES_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
@@ -67,12 +70,15 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 #define MXDNN_NAMES_256 MXDNN_NAMES_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define MXDNN_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define MXDNN_8(i) MXDNN_4(i), MXDNN_4(i + 4)
+#define MXDNN_SUMS_8 MXDNN_4(0)
 #define MXDNN_SUMS_16 MXDNN_8(0)
 #define MXDNN_SUMS_24 MXDNN_SUMS_16, MXDNN_4(8)
 #define MXDNN_SUMS_32 MXDNN_SUMS_16, MXDNN_8(8)
 #define MXDNN_SUMS_40 MXDNN_SUMS_32, MXDNN_4(16)
 #define MXDNN_SUMS_48 MXDNN_SUMS_32, MXDNN_8(16)
+#define MXDNN_SUMS_56 MXDNN_SUMS_48, MXDNN_4(24)
 #define MXDNN_SUMS_64 MXDNN_SUMS_48, MXDNN_8(24)
+#define MXDNN_SUMS_72 MXDNN_SUMS_64, MXDNN_4(32)
 #define MXDNN_SUMS_80 MXDNN_SUMS_64, MXDNN_8(32)
 #define MXDNN_SUMS_96 MXDNN_SUMS_80, MXDNN_8(40)
 #define MXDNN_SUMS_112 MXDNN_SUMS_96, MXDNN_8(48)
@@ -125,10 +131,15 @@ MXDNN_MMA(256, 128, 129, 130, 131, 132)
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(int(add)));               \
     }
 #define MXDNN_MMA_F8S(rows, ...) MXDNN_MMA_F8(e4m3, rows, __VA_ARGS__) MXDNN_MMA_F8(e5m2, rows, __VA_ARGS__)
+MXDNN_MMA_F8S(8, 4, 5, 6, 7, 8, 9)
 MXDNN_MMA_F8S(16, 8, 9, 10, 11, 12, 13)
+MXDNN_MMA_F8S(24, 12, 13, 14, 15, 16, 17)
 MXDNN_MMA_F8S(32, 16, 17, 18, 19, 20, 21)
+MXDNN_MMA_F8S(40, 20, 21, 22, 23, 24, 25)
 MXDNN_MMA_F8S(48, 24, 25, 26, 27, 28, 29)
+MXDNN_MMA_F8S(56, 28, 29, 30, 31, 32, 33)
 MXDNN_MMA_F8S(64, 32, 33, 34, 35, 36, 37)
+MXDNN_MMA_F8S(72, 36, 37, 38, 39, 40, 41)
 MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 // clang-format on
 #undef MXDNN_MMA
@@ -138,12 +149,15 @@ MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 #undef MXDNN_B_UPPER
 #undef MXDNN_4
 #undef MXDNN_8
+#undef MXDNN_NAMES_8
 #undef MXDNN_NAMES_16
 #undef MXDNN_NAMES_24
 #undef MXDNN_NAMES_32
 #undef MXDNN_NAMES_40
 #undef MXDNN_NAMES_48
+#undef MXDNN_NAMES_56
 #undef MXDNN_NAMES_64
+#undef MXDNN_NAMES_72
 #undef MXDNN_NAMES_80
 #undef MXDNN_NAMES_96
 #undef MXDNN_NAMES_112
@@ -156,12 +170,15 @@ MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 #undef MXDNN_NAMES_224
 #undef MXDNN_NAMES_240
 #undef MXDNN_NAMES_256
+#undef MXDNN_SUMS_8
 #undef MXDNN_SUMS_16
 #undef MXDNN_SUMS_24
 #undef MXDNN_SUMS_32
 #undef MXDNN_SUMS_40
 #undef MXDNN_SUMS_48
+#undef MXDNN_SUMS_56
 #undef MXDNN_SUMS_64
+#undef MXDNN_SUMS_72
 #undef MXDNN_SUMS_80
 #undef MXDNN_SUMS_96
 #undef MXDNN_SUMS_112

@@ -191,7 +191,7 @@ private:
 __host__ __device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
     const tile_side_t &plain = a.src.packed ? a.dst : a.src, &packed = a.src.packed ? a.src : a.dst;
     return packed.packed && !plain.packed && plain.lines_along_k && plain.aligned && packed.tile_shift == 6
-           && scales_kind(a, plain.scales) != scales_kind_t::none;
+           && packed.nibbles != nibbles_t::f4 && scales_kind(a, plain.scales) != scales_kind_t::none;
 }
 
 // 4-bit codes are read as data that is read once, so the compiler starts all loads of a tile first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed codes, scales and zero points to and from a tile: n64_b4, n64_i4, n64_b6 and n64_b8 by their own
-// maps.
+// Packed codes, scales and zero points to and from a tile: n64_b4, n64_i4, n64_f4, n64_b6 and n64_b8 by their
+// own maps.
 //
 // A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns.
 // On their way they are two words, one a column: of codes of four bits two bytes, 2q with 2q + 1 above it and
@@ -64,6 +64,18 @@ constexpr bit_moves_t b4_moves() {
 struct b4_word_t {
     static constexpr bit_moves_t moves = b4_moves();
 };
+// The same for n64_f4, whose thread has rows 4 q + half in registers 0 and 1, two rows further in 2 and 3.
+constexpr bit_moves_t f4_moves() {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int reg = 0; reg < 4; reg++)
+            for (int b = 0; b < 4; b++)
+                m.add(16 * half + 4 * reg + b, n64_f4_bit(reg % 2 * 4 + reg / 2 * 2 + half, b));
+    return m;
+}
+struct f4_word_t {
+    static constexpr bit_moves_t moves = f4_moves();
+};
 // The low bits of a column's word.
 constexpr bit_moves_t b6_low_moves(int column) {
     bit_moves_t m;
@@ -115,12 +127,13 @@ __device__ __forceinline__ lane_place_t lane_place() {
     return {int(threadIdx.x / 32 * 16 + lane / 4), lane % 4};
 }
 
-// The two columns' words of 16 rows from a tile.
+// The two columns' words of 16 rows from a tile. neighbours: of four neighbouring rows, as in n64_f4.
 template <int width>
-__device__ __forceinline__ uint32_t fragment_word(const codes_t<width> &t, int column, int row, int q) {
+__device__ __forceinline__ uint32_t fragment_word(
+        const codes_t<width> &t, int column, int row, int q, [[maybe_unused]] bool neighbours = false) {
     if constexpr (width == 4) {
         const uint2 v = t.template at<uint2>(column, row);
-        return __byte_perm(v.x, v.y, 0x4040 + q * 0x1111);
+        return __byte_perm(v.x, v.y, neighbours ? 0x1010 + q * 0x2222 : 0x4040 + q * 0x1111);
     } else {
         const uint32_t lo = t.template at<uint16_t>(column, row + 2 * q);
         const uint32_t hi = t.template at<uint16_t>(column, row + 2 * q + 8);
@@ -129,10 +142,11 @@ __device__ __forceinline__ uint32_t fragment_word(const codes_t<width> &t, int c
 }
 // And back.
 template <int width>
-__device__ __forceinline__ void put_fragment_word(codes_t<width> &t, int column, int row, int q, uint32_t w) {
+__device__ __forceinline__ void put_fragment_word(
+        codes_t<width> &t, int column, int row, int q, uint32_t w, [[maybe_unused]] bool neighbours = false) {
     if constexpr (width == 4) {
-        t.template at<uint8_t>(column, row + 2 * q) = uint8_t(w);
-        t.template at<uint8_t>(column, row + 2 * q + 8) = uint8_t(w >> 8);
+        t.template at<uint8_t>(column, row + (neighbours ? 4 : 2) * q) = uint8_t(w);
+        t.template at<uint8_t>(column, row + (neighbours ? 4 * q + 2 : 2 * q + 8)) = uint8_t(w >> 8);
     } else {
         t.template at<uint16_t>(column, row + 2 * q) = uint16_t(__byte_perm(w, 0, 0x4420));
         t.template at<uint16_t>(column, row + 2 * q + 8) = uint16_t(__byte_perm(w, 0, 0x4431));
@@ -161,9 +175,9 @@ struct step_t {
     uint4 v;
     uint2 top;
 
-    // a and b: the two columns of a thread. in_order: 4-bit codes as in n64_i4.
+    // a and b: the two columns of a thread.
     __device__ __forceinline__ void pack(
-            const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool in_order = false) {
+            const uint32_t *a, const uint32_t *b, [[maybe_unused]] nibbles_t nibbles = nibbles_t::b4) {
         uint32_t w[4];
         if constexpr (bits == 4) {
 #pragma unroll
@@ -172,8 +186,11 @@ struct step_t {
                 exchange_nibbles(low, high);
                 w[i] = __byte_perm(low, high, 0x5410);
             }
-            if (in_order)
+            if (nibbles == nibbles_t::i4)
                 v = make_uint4(w[0], w[1], w[2], w[3]);
+            else if (nibbles == nibbles_t::f4)
+                v = make_uint4(scatter_bits<f4_word_t>(w[0]), scatter_bits<f4_word_t>(w[1]),
+                        scatter_bits<f4_word_t>(w[2]), scatter_bits<f4_word_t>(w[3]));
             else
                 pack_registers(w);
         } else {
@@ -191,12 +208,15 @@ struct step_t {
         }
     }
     __device__ __forceinline__ void unpack(
-            uint32_t *a, uint32_t *b, [[maybe_unused]] bool in_order = false) const {
+            uint32_t *a, uint32_t *b, [[maybe_unused]] nibbles_t nibbles = nibbles_t::b4) const {
         const uint32_t w[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int i = 0; i < fragments; i++) {
             if constexpr (bits == 4) {
-                a[i] = in_order ? w[i] : gather_bits<b4_word_t>(w[i]), b[i] = a[i] >> 16;
+                a[i] = nibbles == nibbles_t::i4   ? w[i]
+                       : nibbles == nibbles_t::f4 ? gather_bits<f4_word_t>(w[i])
+                                                  : gather_bits<b4_word_t>(w[i]);
+                b[i] = a[i] >> 16;
                 exchange_nibbles(a[i], b[i]);
             } else if constexpr (bits == 6) {
                 a[i] = gather_bits<b6_low_t<0>>(w[i]), b[i] = gather_bits<b6_low_t<1>>(w[i]);
@@ -243,17 +263,18 @@ __device__ __forceinline__ void pack_codes(
         const codes_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
     using s = step_t<bits>;
     const lane_place_t l = lane_place();
+    const bool neighbours = bits == 4 && dst.nibbles == nibbles_t::f4;
 #pragma unroll
     for (int row = 0; row < tile_rows(width); row += s::rows) {
         if (row >= at.rows) break;
         uint32_t a[s::fragments], b[s::fragments];
 #pragma unroll
         for (int i = 0; i < s::fragments; i++) {
-            a[i] = fragment_word<width>(t, l.column, row + 16 * i, l.q);
-            b[i] = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q);
+            a[i] = fragment_word<width>(t, l.column, row + 16 * i, l.q, neighbours);
+            b[i] = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q, neighbours);
         }
         s step;
-        step.pack(a, b, dst.codes_in_order);
+        step.pack(a, b, dst.nibbles);
         step.store(packed_step<s>(dst, at, row));
     }
 }
@@ -276,14 +297,15 @@ public:
 
     __device__ __forceinline__ void put(codes_t<width> &t, const tile_side_t &src, const tile_place_t &) {
         const lane_place_t l = lane_place();
+        const bool neighbours = bits == 4 && src.nibbles == nibbles_t::f4;
 #pragma unroll
         for (int step = 0; step < steps; step++) {
             uint32_t a[s::fragments], b[s::fragments];
-            step_[step].unpack(a, b, src.codes_in_order);
+            step_[step].unpack(a, b, src.nibbles);
 #pragma unroll
             for (int i = 0; i < s::fragments; i++) {
-                put_fragment_word<width>(t, l.column, step * s::rows + 16 * i, l.q, a[i]);
-                put_fragment_word<width>(t, l.column + 8, step * s::rows + 16 * i, l.q, b[i]);
+                put_fragment_word<width>(t, l.column, step * s::rows + 16 * i, l.q, a[i], neighbours);
+                put_fragment_word<width>(t, l.column + 8, step * s::rows + 16 * i, l.q, b[i], neighbours);
             }
         }
     }

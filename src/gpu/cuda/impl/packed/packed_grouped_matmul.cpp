@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/grouped_exec.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 #include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_problem.hpp"
@@ -98,7 +99,9 @@ public:
                 !makes_rows(p) && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % row_copy_bytes == 0;
         gathers_ = x.gather
                    && (kernel_ == kernel_id_t::sm90_gemm || (!in_place && x.src_rows > made_rows_at_once(p)));
-        makes_ = gathers_ || !in_place;
+        in_fp8_ = is_fp8() && !x.gather && has_fp8_rows(ctx, launch.matmul);
+        factors_ = launch.matmul.row_factors;
+        makes_ = !in_fp8_ && (gathers_ || !in_place);
         source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows,
                 scales_begin_with_groups(p, x) ? &x.groups : nullptr};
         listed_ = gathers_ || !x.gather;
@@ -130,16 +133,22 @@ private:
     kernel_id_t kernel_;
     int64_t all_, each_; // rows of the list, and how many of them are processed at a time
     bool gathers_, makes_, made_ = false;
-    bool listed_;        // the kernel reads the rows of the list one after the other
-    made_rows_t source_; // the rows to prepare; one part has all
+    bool in_fp8_;          // the source has rows that are multiplied in FP8 as they are,
+    const float *factors_; // and their factors
+    bool listed_;          // the kernel reads the rows of the list one after the other
+    made_rows_t source_;   // the rows to prepare; one part has all
 
-    bool is_fp8() const { return kernel_ == kernel_id_t::sm90_gemm && launch_.variant == packed::gemm_fp8; }
+    bool is_fp8() const {
+        return kernel_ == kernel_id_t::sm90_gemm && launch_.format.decoder == decoder_t::mxfp4
+               && (launch_.variant == packed::gemm_fp8 || packed::is_f4(launch_.variant));
+    }
     status_t multiply_rows(int64_t first) {
         packed::matmul_args_t &a = launch_.matmul;
         if (makes_)
             MXDNN_CHECK(make(first, a.M));
         else if (listed_)
-            a.src = src_ + first * a.src_stride * 2;
+            a.src = src_ + first * a.src_stride * (in_fp8_ ? 1 : 2);
+        if (in_fp8_) a.row_factors = factors_ + first;
         return launch_packed(ctx_, kernel_, launch_);
     }
     status_t make(int64_t first, int64_t count) {
@@ -156,7 +165,9 @@ private:
 
 template <const matmul_kernels_t &kernels>
 reason_t packed_grouped_matmul_t<kernels>::pd_t::init() {
-    reason_t r = check_packed_problem(problem, kernels, false);
+    reason_t r = fp8 ? reason_t{} : check_not_for_fp8(problem.weights);
+    if (!r.ok()) return r;
+    r = check_packed_problem(problem, kernels, false);
     if (!r.ok()) return r;
     sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1),
             problem.attr.max_rows_hint > 0 ? packed::most_hinted_bytes : packed::most_sum_bytes);
@@ -191,10 +202,26 @@ std::string packed_grouped_matmul_t<kernels>::pd_t::plan_text() const {
     return text;
 }
 
+bool takes_fp8_layout(const problem_t &p) {
+    if (!check_fp8_problem(p).ok() || !check_packed_problem(p, sm90_matmul_kernels, false).ok()) return false;
+    int64_t rows = listed_rows(p);
+    if (rows == runtime_dim && !has_runtime_dims(p.src) && !has_runtime_dims(p.dst)) {
+        // With indices on both sides there may be more.
+        for (const memory_desc_t *md : {&p.src, &p.dst}) {
+            int64_t of_side = 1;
+            for (int i = 0; i < md->ndims - 1; i++) of_side *= md->dims[i];
+            rows = std::max(rows, of_side);
+        }
+    }
+    return !p.attr.src.is_dynamic()
+           || (rows != runtime_dim && packed::f4_pays_dynamic(rows, int(p.weights.dims[0])));
+}
+
 reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
     if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
     const int64_t rows = listed_rows(problem);
-    if (rows != runtime_dim && !packed::fp8_pays(rows, int(problem.weights.dims[0])))
+    if (!is_for_fp8(problem.weights) && rows != runtime_dim
+            && !packed::fp8_pays(rows, int(problem.weights.dims[0])))
         return no("rows", std::to_string(rows).c_str(), "enough for each expert");
     fp8 = true;
     return sm90_grouped_matmul_t::pd_t::init();

@@ -41,6 +41,10 @@ struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
     };
 };
 
+// Whether the weights of a problem are best in n64_f4: if it may be multiplied in FP8, and rows that are
+// quantised in execute are few, as far as the descriptors say.
+bool takes_fp8_layout(const problem_t &p);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -32,7 +32,9 @@ bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || eve
 
 template <const matmul_kernels_t &kernels>
 reason_t packed_mx_matmul_t<kernels>::pd_t::init() {
-    const reason_t r = check_packed_problem(problem, kernels, groups_of(problem) == 0);
+    reason_t r = check_not_for_fp8(problem.weights);
+    if (!r.ok()) return r;
+    r = check_packed_problem(problem, kernels, groups_of(problem) == 0);
     if (!r.ok()) return r;
     const memory_desc_t &bias = problem.bias;
     if (!has_even_rows(problem.src) || !has_even_rows(problem.dst))

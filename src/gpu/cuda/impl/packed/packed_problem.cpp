@@ -5,11 +5,12 @@
 #include <iterator>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n64_f4.hpp"
 #include "common/layouts/n64_i4.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
-#include "gpu/cuda/heuristics/gemm_narrow.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_results.hpp"
@@ -103,6 +104,7 @@ static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
 packed::matmul_plan_t plan_packed(
         const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups, bool fp8) {
     const int64_t N = dim_from_end(p.weights, 1);
+    if (is_for_fp8(p.weights)) return packed::plan_f4_matmul(rows, N, int(groups), sm_count_of(p));
     if (fp8 && packed::fp8_pays(rows, int(groups)))
         return packed::plan_fp8_matmul(rows, N, int(groups), sm_count_of(p));
     const packed::tiling_t t = tiling_of(p.weights);
@@ -162,6 +164,8 @@ status_t prepare_packed_kernels(
     const auto prepare = [&](kernel_id_t id, bool by_fp8) {
         return prepare_variants(id, packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p)));
     };
+    if (is_for_fp8(p.weights))
+        return prepare_variants(kernels.gemm, {packed::gemm_f4_first, packed::f4_count});
     const bool leaves = leaves_int4(kernels, p), takes = !leaves || rounds_int4(kernels, p);
     for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
         if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix) && (id != kernels.gemm || takes))
@@ -197,6 +201,13 @@ reason_t check_fp8_problem(const problem_t &p) {
     const memory_desc_t &wei = p.weights;
     if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
         return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    return {};
+}
+
+bool is_for_fp8(const memory_desc_t &wei) { return is_packed(wei) && wei.packed.layout_id == n64_f4_t::id; }
+
+reason_t check_not_for_fp8(const memory_desc_t &wei) {
+    if (is_for_fp8(wei)) return no("weights", "n64_f4, which is for FP8", "n64_b4");
     return {};
 }
 

@@ -22,6 +22,9 @@ packed::value_type_t value_type_of(data_type_t dt);
 reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix);
 // Checks what may be multiplied in FP8: sums, source and weights.
 reason_t check_fp8_problem(const problem_t &p);
+// Whether weights are in the layout that only kernels of FP8 read, n64_f4.
+bool is_for_fp8(const memory_desc_t &wei);
+reason_t check_not_for_fp8(const memory_desc_t &wei);
 // Whether the weights are int4 that kernels take; and whether a set leaves many rows of them to another one.
 bool is_packed_int4(const problem_t &p);
 bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p);

@@ -187,12 +187,26 @@ status_t make_rows_of_fp8(
     packed::convert_source_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
     r.codes = reinterpret_cast<uint8_t *>(space);
-    r.register_order = true;
+    r.order = is_for_fp8(p.weights) ? packed::fp8_order_t::plain : packed::fp8_order_t::registers;
     r.factors = reinterpret_cast<float *>(space + made_rows_at_once(p, true) * r.stride);
     a.src = r.codes;
     a.src_stride = r.stride;
     a.row_factors = r.factors;
     return r.rows ? launch_kernel(ctx, kernel_id_t::convert_source, r) : mxdnn_success;
+}
+
+bool has_fp8_rows(const exec_ctx_t &ctx, packed::matmul_args_t &a) {
+    const problem_t &p = ctx.pd.problem;
+    if (!is_for_fp8(p.weights) || p.src.dt != mxdnn_f8_e4m3) return false;
+    const packed::convert_source_args_t r =
+            source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), {});
+    if (r.col_step != 1 || r.row_step % row_copy_bytes
+            || reinterpret_cast<uintptr_t>(r.elements) % row_copy_bytes || r.quant.scale_dt != mxdnn_f32
+            || r.scale_row_step != int64_t(sizeof(float)))
+        return false;
+    a.src_stride = r.row_step;
+    a.row_factors = reinterpret_cast<const float *>(r.scales);
+    return true;
 }
 
 status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales) {

@@ -56,6 +56,9 @@ status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, 
 status_t make_rows_of_fp8(
         const exec_ctx_t &ctx, const made_rows_t &rows, char *space, packed::matmul_args_t &a);
 
+// Whether rows of f8_e4m3 can be multiplied where they are, in their own order. Sets their factors.
+bool has_fp8_rows(const exec_ctx_t &ctx, packed::matmul_args_t &a);
+
 // Computes the codes [count, K] of f8_e4m3 rows, K being a multiple of 64, and their scales [count].
 status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales);
 

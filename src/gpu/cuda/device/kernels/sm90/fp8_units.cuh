@@ -11,7 +11,10 @@
 // they multiply by, and agree on what they do.
 #pragma once
 
+#include <cstddef>
+
 #include "gpu/cuda/device/mma/decode_f4_fp8.cuh"
+#include "gpu/cuda/device/mma/decode_f4_lookup.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
@@ -20,65 +23,216 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// Facts about a panel of a stage. Word l of its scales has columns c and c + 8.
-struct fp8_scales_t {
-    uint4 factors[32];   // for each word: the factors of the codes of the four blocks, as pairs
-    float2 largest[32];  // for each word: the factors of the sums of a stage
-    uint32_t one_by_one; // whether the blocks have to be multiplied one by one
-    uint32_t unused[3];
-};
+// 2^(byte - 127 - highest), also below the normal range.
+__device__ inline float fp8_scale(uint32_t byte, int highest) {
+    const int e = int(byte) - highest;
+    return __uint_as_float(byte == 255 ? 0x7FC00000u : e > 0 ? uint32_t(e) << 23 : 0x00400000u >> -e);
+}
 
-struct fp8_unit_t {
+// The scales of a panel of a stage: of columns c and c + 8 in the halves of a word, for each of four blocks.
+struct fp8_block_scales_t {
     static constexpr int blocks = 4; // of 32 rows, in two tiles
     static constexpr int tile_bytes = mxfp4_t::max_header + 64 * 64 / 2, tiles = 2;
-    // 2^(byte - 127 - highest), also below the normal range.
-    __device__ static float scale(uint32_t byte, int highest) {
-        const int e = int(byte) - highest;
-        return __uint_as_float(byte == 255 ? 0x7FC00000u : e > 0 ? uint32_t(e) << 23 : 0x00400000u >> -e);
-    }
-    // The scales of columns c and c + 8 of block j in the halves of a word, from the words of two tiles.
-    __device__ static __forceinline__ uint32_t block_scale(const uint32_t (&words)[tiles], int j) {
-        return __byte_perm(words[j / 2], 0, j % 2 ? 0x4342 : 0x4140);
-    }
+    uint32_t scales[blocks], largest;
 
-    // A warp computes the facts about the panel at `panel`, with one tile or two.
-    __device__ static void look_at_scales(fp8_scales_t &to, uint32_t panel, int lane, bool second) {
+    fp8_block_scales_t() = default;
+    // Word l of a tile's scales has columns c and c + 8.
+    __device__ fp8_block_scales_t(uint32_t panel, int lane, bool second) {
         const ptx::shared_reader_t header{panel + lane * 4};
         uint32_t words[tiles] = {header.read_4(), 0};
         words[1] = second ? header.read_4(tile_bytes) : words[0];
-        uint32_t scales[blocks];
 #pragma unroll
-        for (int j = 0; j < blocks; j++) scales[j] = block_scale(words, j);
-        const uint32_t largest = __vmaxu2(__vmaxu2(scales[0], scales[1]), __vmaxu2(scales[2], scales[3])),
-                       least = __vminu2(__vminu2(scales[0], scales[1]), __vminu2(scales[2], scales[3]));
-        // Bit 15 of a half: the scales are too far apart, or above the byte whose largest code f32 can
-        // represent.
+        for (int j = 0; j < blocks; j++) scales[j] = __byte_perm(words[j / 2], 0, j % 2 ? 0x4342 : 0x4140);
+        largest = __vmaxu2(__vmaxu2(scales[0], scales[1]), __vmaxu2(scales[2], scales[3]));
+    }
+    // Whether they are too far apart, or above the byte whose largest code f32 can represent.
+    __device__ bool special() const {
+        const uint32_t least = __vminu2(__vminu2(scales[0], scales[1]), __vminu2(scales[2], scales[3]));
         const uint32_t apart = largest - least + (0x7FFFu - (fp8_highest - fp8_lowest)) * 0x00010001u,
                        beyond = largest + (0x7FFFu - 252) * 0x00010001u;
-        to.factors[lane] = make_uint4(mxfp4_as_fp8_t::factors(scales[0], largest),
-                mxfp4_as_fp8_t::factors(scales[1], largest), mxfp4_as_fp8_t::factors(scales[2], largest),
-                mxfp4_as_fp8_t::factors(scales[3], largest));
-        to.largest[lane] =
-                make_float2(scale(largest & 0xFFFF, fp8_highest), scale(largest >> 16, fp8_highest));
-        const bool any = __any_sync(~0u, ((apart | beyond) & 0x80008000u) != 0);
-        if (lane == 0) to.one_by_one = any;
+        return ((apart | beyond) & 0x80008000u) != 0;
+    }
+    __device__ float2 factors() const {
+        return make_float2(fp8_scale(largest & 0xFFFF, fp8_highest), fp8_scale(largest >> 16, fp8_highest));
+    }
+};
+
+// A unit: 64 columns of the weights and 128 rows of K. `codes_t` says what consumers need to know of its
+// scales, and how they decode it.
+struct fp8_unit_base_t {
+    static constexpr int blocks = fp8_block_scales_t::blocks, tile_bytes = fp8_block_scales_t::tile_bytes,
+                         tiles = fp8_block_scales_t::tiles;
+    using unit_t = uint32_t[blocks][4];
+};
+
+// The layout n64_b4.
+struct fp8_b4_t : fp8_unit_base_t {
+    static constexpr bool apart = false;
+    struct facts_t {
+        uint4 factors[32];   // for each word: the factors of the codes of the four blocks, as pairs
+        float2 largest[32];  // for each word: the factors of the sums of a stage
+        uint32_t one_by_one; // whether the blocks have to be multiplied one by one
+        uint32_t unused[3];
+    };
+    __device__ static __forceinline__ void note(
+            facts_t &to, const fp8_block_scales_t &s, uint32_t, int lane) {
+        to.factors[lane] = make_uint4(mxfp4_as_fp8_t::factors(s.scales[0], s.largest),
+                mxfp4_as_fp8_t::factors(s.scales[1], s.largest),
+                mxfp4_as_fp8_t::factors(s.scales[2], s.largest),
+                mxfp4_as_fp8_t::factors(s.scales[3], s.largest));
+    }
+    struct raw_t {
+        uint4 codes[tiles], factors;
+    };
+    // facts: the shared address.
+    __device__ static __forceinline__ raw_t read(uint32_t facts, uint32_t, uint32_t panel, int thread) {
+        const ptx::shared_reader_t words{panel + mxfp4_t::max_header + thread * 16},
+                factors{facts + uint32_t(offsetof(facts_t, factors)) + thread / 4 * 16};
+        return {{words.read_16(), words.read_16(tile_bytes)}, factors.read_16()};
+    }
+    template <int j>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &raw) {
+        const uint4 c = raw.codes[j / 2];
+        mxfp4_as_fp8_t::decode_e4m3(a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y,
+                j == 0   ? raw.factors.x
+                : j == 1 ? raw.factors.y
+                : j == 2 ? raw.factors.z
+                         : raw.factors.w);
+    }
+    __device__ static __forceinline__ void decode_e5m2(
+            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
+        mxfp4_as_fp8_t::decode_e5m2(a, first, second, scales);
+    }
+};
+
+// The layout n64_f4.
+struct fp8_f4_t : fp8_unit_base_t {
+    static constexpr bool apart = true;
+    struct facts_t {
+        uint4 tables[blocks][32]; // for each word: the tables of both columns
+        float2 largest[32];
+        uint32_t one_by_one;
+        uint32_t unused[3];
+    };
+    // all: the tables of f4_lookup_t.
+    __device__ static __forceinline__ void note(
+            facts_t &to, const fp8_block_scales_t &s, uint32_t all, int lane) {
+        const ptx::shared_reader_t tables{all};
+#pragma unroll
+        for (int j = 0; j < blocks; j++) {
+            const uint32_t below = s.largest - s.scales[j];
+            const uint2 c = tables.read_8(int(below & 15) * 8), c8 = tables.read_8(int(below >> 16 & 15) * 8);
+            to.tables[j][lane] = make_uint4(c.x, c.y, c8.x, c8.y);
+        }
+    }
+    struct raw_t {
+        uint4 codes[tiles];
+        ptx::shared_reader_t tables;
+    };
+    __device__ static __forceinline__ raw_t read(uint32_t facts, uint32_t, uint32_t panel, int thread) {
+        const ptx::shared_reader_t words{panel + mxfp4_t::max_header + thread * 16};
+        return {{words.read_16(), words.read_16(tile_bytes)},
+                {facts + uint32_t(offsetof(facts_t, tables)) + thread / 4 * 16}};
+    }
+    template <int j>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &raw) {
+        const uint4 c = raw.codes[j / 2], t = raw.tables.read_16(j * 512);
+        f4_lookup_t::decode(
+                a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y, make_uint2(t.x, t.y), make_uint2(t.z, t.w));
+    }
+    __device__ static __forceinline__ void decode_e5m2(
+            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
+        f4_lookup_t::decode(a, first, second, f4_lookup_t::table_e5m2(scales & 0xFFFFu),
+                f4_lookup_t::table_e5m2(scales >> 16));
+    }
+};
+
+// The same for the widest blocks, whose stages leave less room: consumers find the tables themselves.
+struct fp8_f4_wide_t : fp8_f4_t {
+    static constexpr bool apart = false;
+    struct facts_t {
+        uint2 places[32]; // for each word: a byte for each block and column, where its table is
+        float2 largest[32];
+        uint32_t one_by_one;
+        uint32_t unused[3];
+    };
+    __device__ static __forceinline__ void note(
+            facts_t &to, const fp8_block_scales_t &s, uint32_t, int lane) {
+        uint32_t at[blocks];
+#pragma unroll
+        for (int j = 0; j < blocks; j++)
+            at[j] = ((s.largest - s.scales[j]) & 0x000F000Fu) * uint32_t(sizeof(uint2));
+        to.places[lane] = make_uint2(__byte_perm(at[0], at[1], 0x6420), __byte_perm(at[2], at[3], 0x6420));
+    }
+    struct raw_t {
+        uint4 codes[tiles];
+        uint2 places;
+        uint32_t all;
+    };
+    __device__ static __forceinline__ raw_t read(uint32_t facts, uint32_t all, uint32_t panel, int thread) {
+        const ptx::shared_reader_t words{panel + mxfp4_t::max_header + thread * 16},
+                places{facts + uint32_t(offsetof(facts_t, places)) + thread / 4 * 8};
+        return {{words.read_16(), words.read_16(tile_bytes)}, places.read_8(), all};
+    }
+    template <int j>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &raw) {
+        const uint4 c = raw.codes[j / 2];
+        const uint32_t places = (j / 2 ? raw.places.y : raw.places.x) >> j % 2 * 16;
+        const ptx::shared_reader_t tables{raw.all};
+        f4_lookup_t::decode(a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y, tables.read_8(places & 0xFF),
+                tables.read_8(places >> 8 & 0xFF));
+    }
+};
+
+// most_rows: the rows that are multiplied at a time, at most.
+template <typename codes_t, int most_rows>
+struct fp8_unit_t : codes_t {
+    using codes_t::blocks, codes_t::tile_bytes;
+    using typename codes_t::facts_t;
+    using typename codes_t::unit_t;
+
+    // A warp computes the facts about `count` panels, with one tile or two. `all`: see above.
+    template <int count, typename facts_of_t>
+    __device__ static __forceinline__ void look_at_scales(
+            const facts_of_t &facts_of, const uint32_t (&panel)[count], uint32_t all, int lane, bool second) {
+        fp8_block_scales_t s[count];
+#pragma unroll
+        for (int p = 0; p < count; p++) s[p] = fp8_block_scales_t(panel[p], lane, second);
+#pragma unroll
+        for (int p = 0; p < count; p++) {
+            facts_t &to = facts_of(panel[p]);
+            codes_t::note(to, s[p], all, lane);
+            to.largest[lane] = s[p].factors();
+            const bool any = __any_sync(~0u, s[p].special());
+            if (lane == 0) to.one_by_one = any;
+        }
+    }
+
+    // ptxas serialises products (C7511) unless, for n64_f4, sums begin with a value, and code for so many
+    // rows is not shared with that for others; and unless, for n64_b4, neither is said.
+    template <size_t n>
+    __device__ static __forceinline__ void begin(float (&part)[n]) {
+        if constexpr (codes_t::apart)
+            for (size_t i = 0; i < n; i++) part[i] = 0.f;
+    }
+    template <int rows>
+    __device__ static __forceinline__ void keep_apart() {
+        if constexpr (codes_t::apart) asm volatile("// %0 rows" ::"n"(rows));
     }
 
     // The rows of a unit are multiplied in parts, so that few registers hold sums of FP8.
-    static constexpr int part_rows = 80;
+    static constexpr int part_rows = most_rows;
     using part_t = float[part_rows / 2];
     template <int rows>
     static constexpr int parts = (rows + part_rows - 1) / part_rows;
-    // The rows of part i; all are multiples of 16.
     template <int rows>
-    static constexpr int rows_of(int i) {
-        return (rows / 16 + parts<rows> - 1 - i) / parts<rows> * 16;
+    static constexpr int rows_of(int i) { // of part i
+        return (rows / 8 + parts<rows> - 1 - i) / parts<rows> * 8;
     }
     template <int rows>
     static constexpr int first_of(int i) {
         return i == 0 ? 0 : first_of<rows>(i - 1) + rows_of<rows>(i - 1);
     }
-    using unit_t = uint32_t[blocks][4];
 
     template <int rows>
     __device__ static __forceinline__ void add(float *sum, part_t &part, float2 f) {
@@ -89,15 +243,20 @@ struct fp8_unit_t {
         }
     }
 
-    __device__ static __forceinline__ void decode(
-            unit_t &a, const fp8_scales_t &scales, uint32_t panel, int thread) {
-        const ptx::shared_reader_t words{panel + mxfp4_t::max_header + thread * 16};
-        const uint4 codes[tiles] = {words.read_16(), words.read_16(tile_bytes)},
-                    factors = scales.factors[thread / 4];
-        mxfp4_as_fp8_t::decode_e4m3(a[0], codes[0].x, codes[0].y, factors.x);
-        mxfp4_as_fp8_t::decode_e4m3(a[1], codes[0].z, codes[0].w, factors.y);
-        mxfp4_as_fp8_t::decode_e4m3(a[2], codes[1].x, codes[1].y, factors.z);
-        mxfp4_as_fp8_t::decode_e4m3(a[3], codes[1].z, codes[1].w, factors.w);
+    template <int j = 0>
+    __device__ static __forceinline__ void decode_all(unit_t &a, const typename codes_t::raw_t &raw) {
+        codes_t::template decode<j>(a[j], raw);
+        if constexpr (j + 1 < blocks) decode_all<j + 1>(a, raw);
+    }
+    template <int rows>
+    __device__ static __forceinline__ void decode_and_multiply_all(float *sum, part_t &part, unit_t &a,
+            uint32_t facts, uint32_t all, uint32_t panel, uint32_t b, int thread) {
+        const typename codes_t::raw_t raw = codes_t::read(facts, all, panel, thread);
+        const uint2 largest =
+                ptx::shared_reader_t{facts + uint32_t(offsetof(facts_t, largest)) + thread / 4 * 8}.read_8();
+        const float2 f = make_float2(__uint_as_float(largest.x), __uint_as_float(largest.y));
+        decode_all(a, raw);
+        multiply<rows>(sum, part, a, b, f);
     }
 
     // One part after the other.
@@ -137,11 +296,29 @@ struct fp8_unit_t {
                            scale_pair = __byte_perm(word, 0, j % 2 ? 0x4342 : 0x4140);
             const uint2 codes = words.read_8(tile + j % 2 * 8);
             uint32_t a[4];
-            mxfp4_as_fp8_t::decode_e5m2(a, codes.x, codes.y, scale_pair);
+            codes_t::decode_e5m2(a, codes.x, codes.y, scale_pair);
             multiply_block<rows>(sum, part, a, b + j * wgmma::b_step,
-                    make_float2(scale(scale_pair & 0xFFFF, 0), scale(scale_pair >> 16, 0)));
+                    make_float2(fp8_scale(scale_pair & 0xFFFF, 0), fp8_scale(scale_pair >> 16, 0)));
         }
     }
+};
+
+// The units of a format; void: it is not multiplied in FP8.
+template <typename format>
+struct fp8_units_of {
+    using type = void;
+};
+template <>
+struct fp8_units_of<mxfp4_as_fp8_t> {
+    using type = fp8_unit_t<fp8_b4_t, 80>;
+};
+template <>
+struct fp8_units_of<f4_as_fp8_t> {
+    using type = fp8_unit_t<fp8_f4_t, 72>;
+};
+template <>
+struct fp8_units_of<f4_wide_t> {
+    using type = fp8_unit_t<fp8_f4_wide_t, 72>;
 };
 
 } // namespace packed

@@ -5,7 +5,7 @@
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/packed/built.cuh"
-#include "gpu/cuda/heuristics/gemm_narrow.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
@@ -18,6 +18,7 @@ namespace packed {
 template <typename format>
 const built_t<gemm_args_t> *gemm_variant(int v);        // gemm_*.cu
 const built_t<gemm_args_t> *gemm_of_fp8();              // gemm_fp8.cu
+const built_t<gemm_args_t> *gemm_of_f4(int v);          // gemm_f4.cu
 const built_t<gemm_args_t> *gemm_narrow_variant(int v); // gemm_narrow.cu
 // gemm_int4_*.cu
 template <gemm_variants::int4_t types>
@@ -43,6 +44,7 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
     }
     if (is_narrow(v))
         return f.decoder == decoder_t::mxfp4 ? gemm_narrow_variant(v - gemm_narrow_first) : nullptr;
+    if (is_f4(v)) return f.decoder == decoder_t::mxfp4 ? gemm_of_f4(v - gemm_f4_first) : nullptr;
     if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)
@@ -69,13 +71,15 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
             m.parts = a.parts;
             m.parts_stride = parts_stride(a.matmul.N);
             if (m.matmul.K > 0) {
-                // The terms of a row are consecutive along K. Rows of FP8 have another order, in which their
-                // last block of 32 ends with zeros.
-                const bool int4 = a.format.decoder == decoder_t::int4, fp8 = !int4 && a.variant == gemm_fp8;
+                // The terms of a row are consecutive along K. Rows of FP8 for n64_b4 have another order, in
+                // which their last block of 32 ends with zeros.
+                const bool int4 = a.format.decoder == decoder_t::int4;
                 const int v = int4 ? a.variant % gemm_common : a.variant;
-                const int box_rows =
-                        is_narrow(v) ? narrow_box_rows(m.matmul.M) : gemm_box_rows(gemm_width(v));
-                const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
+                const int box_rows = is_narrow(v) ? narrow_box_rows(m.matmul.M)
+                                     : is_f4(v)   ? gemm_box_rows(f4_width(v))
+                                                  : gemm_box_rows(gemm_width(v));
+                const bool ordered = v == gemm_fp8, fp8 = ordered || is_f4(v);
+                const int64_t columns = ordered || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(
                         m.source_map, fp8, m.matmul.src, columns, m.matmul.M, m.matmul.src_stride, box_rows);
                 if (e != cudaSuccess) return e;

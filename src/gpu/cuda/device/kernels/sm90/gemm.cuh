@@ -51,17 +51,20 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
             is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
 
     // (With this line ptxas would let products at the rate of FP8 wait for each other: C7511.)
-    if (!shared_t::fp8 && threadIdx.x == k::weight_warps * 32 && args.K > 0)
+    if (!shared_t::fp8 && threadIdx.x == shared_t::weight_warps * 32 && args.K > 0)
         prefetch_map(kernel_args.source_map);
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights, and of rows
             if (pair > 1) barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
             barrier_init(cta.full + shared_t::read_offset + 8 * i, shared_t::consumers);
-            barrier_init(cta.seen + 8 * i, 32);
+            barrier_init(cta.seen + 8 * i, 32 * shared_t::scale_warps);
         }
         barrier_init_fence();
     }
+    if constexpr (shared_t::searches)
+        if (threadIdx.x < f4_lookup_t::tables)
+            head.fp8_tables[threadIdx.x] = f4_lookup_t::table_e4m3(int(threadIdx.x));
     // Earlier kernels may write the data that says which rows and panels there are. Without such data, only
     // weights, rows and results wait.
     const bool waits = args.grouped || args.wanted || shared_t::fp8;
@@ -85,17 +88,20 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
         for (int at = items.begin; at < items.end; at += items.step) {
             if (!items.wanted(at)) continue;
             const row_block_t block = items.block(at);
-            if (warp < k::weight_warps && !may_read_weights) {
+            if (warp < shared_t::weight_warps && !may_read_weights) {
                 if (warp == 0) cta.prefetch_weights(lane, block, items.panel_group(at));
                 wait_for_earlier_kernels();
                 may_read_weights = true;
             }
-            if (warp < k::weight_warps)
+            if (warp < shared_t::weight_warps)
                 cta.produce_weights(warp, lane, position, block, items.panel_group(at));
-            else if (threadIdx.x == k::weight_warps * 32)
+            else if (threadIdx.x == shared_t::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
-            else if (shared_t::fp8 && warp == k::scales_warp)
-                cta.look_at_scales(lane, position, cta.factor_set(at), block, items.panel_group(at));
+            else if constexpr (shared_t::searches) {
+                if (warp >= 4 - shared_t::scale_warps)
+                    cta.template look_at_scales<shared_t::scale_warps>(warp - (4 - shared_t::scale_warps),
+                            lane, position, cta.factor_set(at), block, items.panel_group(at));
+            }
             position += cta.stage_end - cta.stage_begin;
         }
     } else {

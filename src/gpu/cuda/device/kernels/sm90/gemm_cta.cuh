@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gpu/cuda/device/kernels/sm90/gemm_exact.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_multiply_fp8.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_pairs.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_ring.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_steps.cuh"
@@ -83,9 +84,9 @@ struct gemm_cta_t {
                                  + panel_map.panel(panel_group, lane) * panel_bytes;
         const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes,
                        read = full + shared_t::read_offset;
-        int s = stage_begin + (warp + position) % k::weight_warps;
+        int s = stage_begin + (warp + position) % shared_t::weight_warps;
         ring_t ring(position + s - stage_begin);
-        for (; s < stage_end; s += k::weight_warps) {
+        for (; s < stage_end; s += shared_t::weight_warps) {
             const int tile = tile_of(s);
             const uint32_t bar = full + 8 * ring.slot;
             barrier_wait(read + 8 * ring.slot, ring.round ^ 1);
@@ -94,7 +95,7 @@ struct gemm_cta_t {
             if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
             __syncwarp();
             if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
-            for (int i = 0; i < k::weight_warps; i++) ring.next();
+            for (int i = 0; i < shared_t::weight_warps; i++) ring.next();
         }
     }
     // Called by one thread. It may copy rows of other blocks, which are never used.
@@ -120,23 +121,29 @@ struct gemm_cta_t {
     }
 
     // FP8: computes the facts about scales that consumers need and, with the last stage, the factors of rows.
-    // Called by a warp.
+    // Called by a warp, of several that share the panels.
+    template <int warps>
     __device__ void look_at_scales(
-            int lane, int position, int set, const row_block_t &block, int panel_group) const {
+            int warp, int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
+        using unit = typename shared_t::fp8_unit_t;
+        constexpr int count = shared_t::panels / warps;
         const int panels = panel_map.slots(panel_group);
+        const uint32_t tables = full + shared_t::tables_offset;
         ring_t ring(position);
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(full + 8 * ring.slot, ring.round);
-            for (int p = 0; p < shared_t::panels; p++) {
-                const uint32_t panel = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
-                                       + p * shared_t::slot_bytes;
-                if (p < panels)
-                    fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
-                else if (lane == 0)
-                    scales_of(panel).one_by_one = 0;
-            }
-            if (args.row_factors && s == stage_end - 1)
+            uint32_t panel[count];
+            for (int p = 0; p < count; p++)
+                panel[p] = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
+                           + (warp * count + p) * shared_t::slot_bytes;
+            unit::template look_at_scales<count>(
+                    [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, tables, lane,
+                    has_second_tile(s));
+            if (lane == 0)
+                for (int p = 0; p < count; p++)
+                    if (warp * count + p >= panels) facts_of(panel[p]).one_by_one = 0;
+            if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)
                     store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
@@ -145,13 +152,14 @@ struct gemm_cta_t {
     }
     // FP8 computes every item, so that the sets alternate.
     __device__ __forceinline__ int factor_set(int item) const {
+        if (shared_t::short_items) return item % shared_t::factor_sets;
         return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
     }
     __device__ __forceinline__ uint32_t factors_at(int set) const {
         return full + shared_t::factors_offset + set * width * 4;
     }
-    __device__ fp8_scales_t &scales_of(uint32_t panel) const {
-        return *reinterpret_cast<fp8_scales_t *>(
+    __device__ auto &facts_of(uint32_t panel) const {
+        return *reinterpret_cast<typename shared_t::fp8_unit_t::facts_t *>(
                 shared + (panel - ptx::shared_address(shared)) + shared_t::packed_bytes);
     }
     __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
@@ -314,35 +322,6 @@ struct gemm_cta_t {
         return is_rounded<format> ? stage_end - left : stage_end;
     }
 
-    // The same at the rate of FP8. A consumer has one panel.
-    template <int rows>
-    __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
-        using namespace ptx;
-        static_assert(panels_each == 1, "a unit is a stage");
-        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
-        const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
-#pragma unroll 1
-        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
-            barrier_wait(seen + 8 * ring.slot, ring.round);
-            // From lane 0, so that the compiler knows it is the same in all lanes. Otherwise every wgmma
-            // moves its descriptor.
-            const uint32_t b =
-                    __shfl_sync(~0u, wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes), 0);
-            const uint32_t panel = own + ring.slot * shared_t::stage_bytes;
-            const fp8_scales_t &scales = scales_of(panel);
-            fp8_unit_t::part_t part;
-            if (__builtin_expect(scales.one_by_one, 0)) {
-                fp8_unit_t::multiply_one_by_one<rows>(sum[0], part, panel, b, thread, has_second_tile(s));
-            } else {
-                fp8_unit_t::unit_t a;
-                fp8_unit_t::decode(a, scales, panel, thread);
-                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4]);
-                wgmma::keep(a);
-            }
-            tell_read(ring.slot, full, told(full));
-        }
-    }
-
     __device__ __forceinline__ void finish(sums_t &sum, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
@@ -492,16 +471,19 @@ struct gemm_cta_t {
         }
     }
 
-    // The widths of blocks, see gemm_narrower.
+    // The widths of blocks.
     template <int rows>
     __device__ __forceinline__ int multiply_as_wide(
             ring_t &ring, sums_t &sum, int block_rows, int stage_begin, int panels) const {
-        constexpr int less = gemm_narrower(width, rows);
+        constexpr int less = shared_t::narrower(rows);
         if constexpr (less > 0) {
             if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows, stage_begin, panels);
         }
-        if constexpr (shared_t::fp8) {
-            multiply_fp8<rows>(ring, sum);
+        if constexpr (shared_t::by_blocks) {
+            multiply_blocks<rows>(*this, ring, sum);
+            return stage_end;
+        } else if constexpr (shared_t::fp8) {
+            multiply_fp8<rows>(*this, ring, sum);
             return stage_end;
         } else {
             return multiply<rows>(ring, sum, stage_begin, panels);
@@ -531,18 +513,22 @@ struct gemm_cta_t {
             ring_t &ring, int item, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         // Factors of rows arrive while products run.
-        if (args.row_factors && !shared_t::fp8) {
+        if (args.row_factors && !shared_t::searches) {
             wait_for_earlier_kernels();
             const int consumer = threadIdx.x / k::group - 1;
             named_barrier(
                     k::group_barrier + consumer, k::group); // those of the previous block are no longer used
             for (int r = threadIdx.x % k::group; r < block.rows; r += k::group) {
-                const int row = source_row_of(args, block.first + r);
-                const uint32_t to = factors_at(consumer) + r * 4;
-                if (row < 0)
-                    store_shared(to, 1.f);
-                else
-                    copy_4(to, args.row_factors + row);
+                if constexpr (shared_t::by_blocks) {
+                    store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
+                } else {
+                    const int row = source_row_of(args, block.first + r);
+                    const uint32_t to = factors_at(consumer) + r * 4;
+                    if (row < 0)
+                        store_shared(to, 1.f);
+                    else
+                        copy_4(to, args.row_factors + row);
+                }
             }
         }
         sums_t sum;
@@ -561,9 +547,12 @@ struct gemm_cta_t {
             asm volatile(""
                          : "+r"(thread)); // prevents registers with derived values from being kept meanwhile
             const int consumer = thread / k::group - 1;
-            // For FP8 they came with the last stage. Otherwise nearly all are 1.
+            // Where warps search scales they came with the last stage. Those of other types than FP8 are
+            // nearly all 1.
             bool scaled = true;
-            if constexpr (!shared_t::fp8) {
+            if constexpr (shared_t::by_blocks) {
+                named_barrier(k::group_barrier + consumer, k::group);
+            } else if constexpr (!shared_t::fp8) {
                 copies_wait();
                 bool own_scaled = false;
                 for (int r = thread % k::group; r < block.rows; r += k::group)
@@ -571,7 +560,8 @@ struct gemm_cta_t {
                             __uint_as_float(shared_reader_t{factors_at(consumer) + r * 4}.read_4()) != 1.f;
                 scaled = named_barrier_any(k::group_barrier + consumer, k::group, own_scaled);
             }
-            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
+            const uint32_t own =
+                    factors_at(shared_t::searches ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
             if (scaled)
 #pragma unroll
                 for (int r = 0; r < width; r += 8) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/fp8_units.cuh"
+#include "gpu/cuda/device/mma/decode_f4_e5m2.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/packed/work_list.cuh"
 #include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
@@ -46,7 +47,11 @@ template <typename format, int width>
 struct gemm_shared_t {
     using k = gemm_t;
     // The rows of K in a stage fill src_row_bytes, as bf16 or as FP8.
-    static constexpr bool fp8 = std::is_same_v<format, mxfp4_as_fp8_t>;
+    using fp8_unit_t = typename fp8_units_of<format>::type;
+    // by_blocks: the sums of a block of K meet its scales. searches: warps look at the scales of a stage
+    // first.
+    static constexpr bool by_blocks = std::is_same_v<format, f4_e5m2_t>,
+                          searches = !std::is_void_v<fp8_unit_t>, fp8 = by_blocks || searches;
     static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
     // CTAs of a cluster that have the same source rows, and send them to each other.
     static constexpr int pair = gemm_pair(width), panels = 4 / pair;
@@ -63,6 +68,9 @@ struct gemm_shared_t {
     // waits forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
     static constexpr bool widest = width > 256;
+    // Warps of the producer that copy weights, and that look at scales.
+    static constexpr int weight_warps = searches && pair == 1 ? 1 : k::weight_warps,
+                         scale_warps = searches && pair == 1 ? 2 : 1;
     static constexpr int producer_registers = consumer_groups == 4 ? 32
                                               : widest             ? 40
                                                                    : 56,
@@ -75,31 +83,42 @@ struct gemm_shared_t {
     // Factors of rows: those of a consumer's block, or for FP8 those of an item, for all consumers. The
     // latter are written with its last stage, when the ring has been through all earlier items but the last
     // `stages`.
-    static constexpr int factor_sets = fp8 ? 5 : consumer_groups;
+    static constexpr int factor_sets = searches ? (width >= 144 ? 5 : 9) : consumer_groups;
     struct head_t {
         // A pair of CTAs has `empty` for the rows of both. Weights come when their own CTA has `read` them.
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
         alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
         gemm_item_t items[k::known_items];
+        uint2 fp8_tables[searches ? 16 : 1];
     };
     // Relative to the first barrier, with which the head begins.
     static constexpr int empty_offset = int(offsetof(head_t, empty)),
                          read_offset = pair > 1 ? int(offsetof(head_t, read)) : empty_offset,
-                         factors_offset = int(offsetof(head_t, row_factors));
+                         factors_offset = int(offsetof(head_t, row_factors)),
+                         tables_offset = int(offsetof(head_t, fp8_tables));
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
+    static constexpr int facts_bytes = [] {
+        if constexpr (searches) return int(sizeof(typename fp8_unit_t::facts_t));
+        return 0;
+    }();
     // Scales and codes of a panel in a stage, and the facts about them.
     static constexpr int packed_bytes = stage_tiles * (format::max_header + step_bytes),
-                         slot_bytes = packed_bytes + (fp8 ? int(sizeof(fp8_scales_t)) : 0);
+                         slot_bytes = packed_bytes + facts_bytes;
     static constexpr int stage_bytes = (src_bytes + panels * slot_bytes + 1023) / 1024 * 1024;
     static constexpr int fit = (k::shared_budget - head_bytes - teams * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
     // For the width of experts with few rows: each slot of the ring has its own code. This is less work in a
     // stage, but more code to fetch in the beginning.
-    static constexpr bool unrolls = width == 48;
+    static constexpr bool unrolls = width == 48 && !fp8;
+    // The next width of blocks below `rows`, see gemm_narrower().
+    static constexpr int narrower(int rows) {
+        const int less = rows - 8;
+        return !by_blocks ? gemm_narrower(width, rows) : less >= width / 2 ? less : 0;
+    }
     // For the widths that keep the tensor cores busy: half of a stage is decoded while the other half is
     // multiplied, which takes more instructions.
     static constexpr bool decodes_ahead = pair > 1;
@@ -107,7 +126,7 @@ struct gemm_shared_t {
     static constexpr bool short_items = consumer_groups == 4;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
-    static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");
+    static_assert(!searches || stages < factor_sets, "factors of an item that is not finished would be lost");
     // Finished rows of a panel on their way to dst, 64 at a time, in the swizzle of the source.
     static constexpr int tile_bytes = 64 * 2 * k::panel_columns;
     static_assert(tile_bytes * consumer_groups <= teams * out_bytes, "a tile of each consumer");

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// gemm at the rate of FP8, for MXFP4 weights in n64_f4.
+#include <iterator>
+
+#include "gpu/cuda/device/kernels/sm90/gemm.cuh"
+#include "gpu/cuda/device/packed/built.cuh"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+namespace {
+
+template <typename format, int i>
+constexpr built_t<gemm_args_t> built() {
+    constexpr int width = f4_widths[i];
+    using shared_t = gemm_shared_t<format, width>;
+    return {gemm<format, width>, shared_t::threads, shared_t::bytes, shared_t::pair};
+}
+
+} // namespace
+
+const built_t<gemm_args_t> *gemm_of_f4(int v) {
+    static const built_t<gemm_args_t> list[] = {built<f4_e5m2_t, 0>(), built<f4_e5m2_t, 1>(),
+            built<f4_e5m2_t, 2>(), built<f4_as_fp8_t, 3>(), built<f4_as_fp8_t, 4>(), built<f4_wide_t, 5>()};
+    static_assert(std::size(list) == std::size(f4_widths), "one for each");
+    return v < int(std::size(list)) ? &list[v] : nullptr;
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
