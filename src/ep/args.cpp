@@ -79,9 +79,10 @@ status_t check_memory(const plan_t &p, const char *name, mxdnn_memory_t m, int n
     if (ndims == 2 && (*dims)[1] != columns)
         return fail(mxdnn_invalid_shape, "%s has %lld columns; %lld are needed", name,
                 static_cast<long long>((*dims)[1]), static_cast<long long>(columns));
-    if (kind == mxdnn_blocked && rows > 1) {
+    if (kind == mxdnn_blocked && rows > 0) { // the stride of a dimension of one has no meaning
         MXDNN_EP_CHECK(pass_on(mxdnn_memory_desc_query(md, mxdnn_query_strides, &strides), name));
-        if ((*strides)[ndims - 1] != 1 || (ndims == 2 && (*strides)[0] != columns))
+        if (((*dims)[ndims - 1] > 1 && (*strides)[ndims - 1] != 1)
+                || (ndims == 2 && rows > 1 && (*strides)[0] != columns))
             return fail(mxdnn_invalid_arguments,
                     "%s has strides; rows have to follow each other without gaps", name);
     }
@@ -91,6 +92,11 @@ status_t check_memory(const plan_t &p, const char *name, mxdnn_memory_t m, int n
         return fail(mxdnn_invalid_arguments, "%s is memory of another engine than that of the communicator",
                 name);
     if (rows > 0 && !data_of(m)) return fail(mxdnn_invalid_arguments, "%s has no buffer", name);
+    const uintptr_t bytes = type == mxdnn_s32 ? 4 : type == mxdnn_bf16 ? 2 : 1;
+    if (rows > 0 && reinterpret_cast<uintptr_t>(data_of(m)) % bytes)
+        return fail(mxdnn_invalid_arguments,
+                "%s is at address %p, which is no multiple of the %d bytes of a value", name, data_of(m),
+                int(bytes));
     return mxdnn_success;
 }
 

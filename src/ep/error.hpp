@@ -41,6 +41,8 @@ status_t guarded(const char *function, F &&fn) {
         return fail(e.status, "%s: %s", function, e.what());
     } catch (const std::exception &e) {
         return fail(mxdnn_runtime_error, "%s: %s", function, e.what());
+    } catch (...) { // of a callback
+        return fail(mxdnn_runtime_error, "%s: an exception that is none of the C++ library's", function);
     }
 }
 

@@ -121,7 +121,7 @@ status_t make_plan(
         return fail(mxdnn_invalid_data_type, "backward_type is %d; possible are bf16, f8_e4m3 and undef",
                 int(d.backward_type));
     for (const row_format_t &f : p.formats)
-        if (f.quantised() && d.hidden % block != 0)
+        if (f.type != mxdnn_bf16 && f.type != mxdnn_data_type_undef && d.hidden % block != 0)
             return fail(mxdnn_invalid_arguments,
                     "hidden is %lld; rows that are quantised have a multiple of %lld columns",
                     static_cast<long long>(d.hidden), static_cast<long long>(block));
@@ -246,6 +246,11 @@ layer_t::layer_t(
         const row_format_t &f = p.format(format_t::backward);
         gradients = make_memories(eng, padded, D, f, array_at(scratchpad + p.gradients, padded, f));
     }
+}
+
+void layer_t::claim() {
+    const std::array<size_t, 4> mine = {plan.outgoing, plan.arrived, plan.results, plan.gradients};
+    if (tags->places != mine) *tags = {0, 0, 0, mine};
 }
 
 layer_t::~layer_t() {

@@ -3,6 +3,7 @@
 // execute.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -76,16 +77,18 @@ private:
     uint8_t *data_;
 };
 
-// What a scratchpad holds in `arrived` and `gradients`: numbers of step_t::tag(); 0: nothing. All layers that
-// share the scratchpad share it, too.
+// What a scratchpad holds: numbers of step_t::tag(). All layers that share the scratchpad share it, too.
 struct tags_t {
-    int64_t arrived = 0, gradients = 0;
+    int64_t arrived = 0, gradients = 0, results = 0; // 0: nothing
+    std::array<size_t, 4> places = {};               // where the layer that wrote last has its parts
 };
 
 struct layer_t {
     layer_t(const std::shared_ptr<transport_t> &transport, const engine &eng, const plan_t &plan,
             void *scratchpad);
     ~layer_t();
+    // Before a stage writes to the scratchpad: what a layer with parts in other places left there is lost.
+    void claim();
 
     std::shared_ptr<transport_t> transport;
     engine eng;

@@ -60,6 +60,7 @@ int64_t *step_t::tag_of(place_t place) {
     switch (place) {
     case place_t::arrived: return &layer_->tags->arrived;
     case place_t::gradients: return &layer_->tags->gradients;
+    case place_t::results: return &layer_->tags->results;
     case place_t::kept: return &kept_tag_;
     default: return nullptr;
     }
@@ -79,10 +80,10 @@ mxdnn_memory_t step_t::default_of(int index, int arg) const {
     return arg & MXDNN_ARG_ATTR_SCALES ? m.scales.get(true) : m.rows.get();
 }
 
-status_t step_t::check_begun(int index) const {
+status_t step_t::check_begun(int index, dim_t chunk) const {
     if (!is_forward(index) && !layer_->plan.has_backward())
         return fail(mxdnn_invalid_arguments, "the layer has no backward pass; its backward_type is undef");
-    if (index != dispatch_forward && pass_ == 0)
+    if ((index != dispatch_forward || chunk != 0) && pass_ == 0)
         return fail(mxdnn_invalid_arguments, "the step has no rows; dispatch forward comes first");
     return mxdnn_success;
 }
@@ -110,7 +111,7 @@ status_t step_t::check_chunk(int index, dim_t chunk) {
 status_t step_t::check_source(int index, const args_t &args) {
     const stage_t &stage = stages[index];
     const int64_t *found = tag_of(stage.from);
-    if (args.src || !found) return mxdnn_success;
+    if (args.src || !found || (stage.from == place_t::results && results_tag_ == 0)) return mxdnn_success;
     for (int before = 0; before < stage_count; before++)
         if (*found == tag(before) && is_forward(before) == is_forward(index)
                 && stages[before].to == stage.from)
@@ -139,10 +140,13 @@ status_t step_t::execute(
         std::fill(std::begin(next_), std::end(next_), 0);
         moved_[0] = moved_[1] = 0;
     }
-    status_t status = check_begun(index);
+    status_t status = check_begun(index, chunk);
     if (status == mxdnn_success) status = check_chunk(index, chunk);
     if (status == mxdnn_success) status = check_stream(layer_->eng, stream, stage.name);
     if (status == mxdnn_success) status = read_args(layer_->plan, index, sent_, nargs, list, args);
+    if (status == mxdnn_success && index == dispatch_forward && chunk > 0 && pass_ != 0 && args.sent != sent_)
+        status = fail(mxdnn_invalid_arguments, "%lld rows are sent; those of chunk 0 were %lld",
+                static_cast<long long>(args.sent), static_cast<long long>(sent_));
     if (direct_t *direct = layer_->transport->direct())
         return execute_direct(*direct, index, chunk, stream, args, status);
     if (status == mxdnn_success) status = check_source(index, args);
@@ -152,6 +156,7 @@ status_t step_t::execute(
         if (status != mxdnn_success) fail(status, "%s: %s", stage.name, last_error());
         return status;
     }
+    if (status == mxdnn_success || stage.op == op_t::send || stage.op == op_t::bring) layer_->claim();
     // The other ranks have to hear of a failure.
     if (stage.op == op_t::send) return send(index, stream, args, status);
     if (stage.op == op_t::bring) return bring(index, stream, args, status);
@@ -332,6 +337,7 @@ status_t step_t::group(int index, mxdnn_stream_t stream, const args_t &args) {
             pass_on(mxdnn_primitive_execute(layer_->group[int(stage.to_format)].get(), stream, n, list),
                     "moe_permute"));
     if (holds) *holds = tag(index);
+    results_tag_ = 0;
     MXDNN_EP_CHECK(layer_->transport->clear(work<void>(layer_->plan.starts), sizeof(int32_t), stream));
     return args.offsets ? copy_offsets(args, stream) : mxdnn_success;
 }
@@ -379,8 +385,11 @@ status_t step_t::compute(int index, dim_t chunk, mxdnn_stream_t stream) {
         args.diff_dst_scales = layer_->gradients.scales.get(true);
         args.diff_src = results_.rows.get();
     }
+    int64_t &results = *tag_of(place_t::results);
+    results = results_tag_ = 0;
     const status_t status = experts(d.user, stream, &args);
     if (status != mxdnn_success) return fail(status, "the callback returned %s", mxdnn_status2str(status));
+    results = results_tag_ = tag(index);
     return mxdnn_success;
 }
 

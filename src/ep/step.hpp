@@ -38,7 +38,7 @@ private:
             status_t mine);
     groups_t groups(dim_t chunk) const;
 
-    status_t check_begun(int stage) const;
+    status_t check_begun(int stage, dim_t chunk) const;
     status_t check_chunk(int stage, dim_t chunk);
     status_t check_source(int stage, const args_t &args);
     status_t take_failure();
@@ -66,9 +66,10 @@ private:
     std::vector<memory> starts_; // of each chunk
     memories_t kept_, results_;
 
-    int64_t pass_ = 0;     // of the last dispatch; the same on every rank; 0: there was none
-    int64_t serial_ = 0;   // of the last dispatch; unlike that of any other one in this process
-    int64_t kept_tag_ = 0; // says which stage filled the workspace's rows
+    int64_t pass_ = 0;        // of the last dispatch; the same on every rank; 0: there was none
+    int64_t serial_ = 0;      // of the last dispatch; unlike that of any other one in this process
+    int64_t kept_tag_ = 0;    // says which stage filled the workspace's rows
+    int64_t results_tag_ = 0; // and which callback made the results; 0: the caller may have made them
     dim_t sent_ = 0, arrived_ = 0;
     dim_t next_[stage_count] = {};                // the chunk that each stage goes on with
     dim_t moved_[2] = {};                         // by direction: how many chunks have been sent in this pass

@@ -332,6 +332,18 @@ TEST_F(refused_test, arguments_of_one_rank) {
                 args[MXDNN_ARG_BIAS] = memory(memory::desc({1}, dt::s32, tag::a), eng);
             },
             "argument 41 is passed");
+    expect_dispatch_refused(
+            [this](args_t &args, indices_t &counts, indices_t &) {
+                args[MXDNN_ARG_GROUP_COUNTS] = memory(memory::desc({dim(counts.size())}, dt::s32, tag::a),
+                        eng, reinterpret_cast<char *>(counts.data()) + 1);
+            },
+            "GROUP_COUNTS is at address");
+    // One row, all of whose columns are one element: two bytes.
+    expect_dispatch_refused(
+            [this](args_t &args, indices_t &, indices_t &) {
+                args[MXDNN_ARG_SRC] = memory(memory::desc({1, 32}, dt::bf16, memory::dims{0, 0}), eng);
+            },
+            "SRC has strides");
 }
 
 TEST_F(refused_test, more_rows_than_the_capacity) {
@@ -397,6 +409,11 @@ TEST_F(refused_test, stages_out_of_order) {
     d.chunks = 2;
     const ep::layer chunked(comm, d);
     const ep::step in_chunks(chunked);
+    expect_refused(
+            [&] {
+                in_chunks.execute_chunk(stage::dispatch, forward, 1, s, dispatch_args(src, counts, gather));
+            },
+            "dispatch forward comes first");
     in_chunks.execute_chunk(stage::dispatch, forward, 0, s, dispatch_args(src, counts, gather));
     expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 1, s); },
             "the next one of this stage is 0");
@@ -409,6 +426,45 @@ TEST_F(refused_test, stages_out_of_order) {
     d.backward_type = mxdnn_data_type_undef;
     const ep::layer inference(comm, d);
     expect_refused([&] { ep::step(inference).execute(stage::permute, backward, s); }, "no backward pass");
+}
+
+// Two passes that overtake each other where they take turns in one scratchpad.
+TEST_F(refused_test, overwritten_by_another_step) {
+    begin();
+    rows_t src;
+    std::vector<int32_t> counts, gather;
+    const auto dispatch = dispatch_args(src, counts, gather);
+    const ep::step other(layer);
+    const auto compute = [&](const ep::step &one) { one.execute(stage::experts, forward, s); };
+    for (const ep::step *one : {static_cast<const ep::step *>(&step), &other}) {
+        one->execute(stage::dispatch, forward, s, dispatch);
+        one->execute(stage::permute, forward, s);
+    }
+    compute(step);
+    compute(other);
+    expect_refused([&] { step.execute(stage::unpermute, forward, s); }, "another stage has overwritten it");
+    other.execute(stage::unpermute, forward, s);
+    expect_refused([&] { step.execute(stage::unpermute, forward, s); }, "another stage has overwritten it");
+    compute(step);
+    step.execute(stage::unpermute, forward, s);
+
+    // Of two layers with parts in other places each stage of one ends what the other has there.
+    ep::layer::desc d = desc();
+    d.max_rows += 8;
+    const auto sizes = ep::layer::get_memory_sizes(comm, d);
+    memory scratchpad(memory::desc({dim(sizes.scratchpad)}, dt::s8, tag::a), eng);
+    const ep::layer large(comm, d, scratchpad.get_data_handle());
+    const ep::layer small(comm, desc(), scratchpad.get_data_handle());
+    const ep::step first(large), second(small);
+    for (const ep::step *one : {&first, &second}) {
+        one->execute(stage::dispatch, forward, s, dispatch);
+        one->execute(stage::permute, forward, s);
+    }
+    compute(first);
+    compute(second);
+    expect_refused([&] { first.execute(stage::unpermute, forward, s); }, "another stage has overwritten it");
+    second.execute(stage::unpermute, forward, s);
+    run(step);
 }
 
 TEST_F(refused_test, ranks_that_disagree) {
@@ -467,6 +523,7 @@ TEST_F(refused_test, descriptors) {
     refused([](ep::layer::desc &d) { d.forward_type = mxdnn_f32; }, "forward_type is 3");
     refused([](ep::layer::desc &d) { d.backward_type = mxdnn_f4_e2m1; }, "backward_type is 14");
     refused([](ep::layer::desc &d) { d.hidden = 48, d.forward_type = mxdnn_f8_e4m3; }, "hidden is 48; rows");
+    refused([](ep::layer::desc &d) { d.hidden = 3, d.forward_type = mxdnn_f8_e4m3; }, "hidden is 3; rows");
     if (ranks > 1) {
         ep::layer::desc d = desc();
         d.experts++;
