@@ -27,6 +27,16 @@ all_of() {
     done
 }
 
+# number WHAT GIVEN [LEAST]: fails unless that is a whole number, and at least 1 or LEAST.
+number() {
+    [[ $2 =~ ^[0-9]{1,9}$ ]] && [ "$2" -ge "${3:-1}" ] || fail "$1 is '$2'; it takes a whole number from ${3:-1} on"
+}
+
+# commit WHAT GIVEN: fails unless that names a commit.
+commit() {
+    git -C "$root" rev-parse --quiet --verify "$2^{commit}" >/dev/null 2>&1 || fail "$1: there is no commit '$2'"
+}
+
 # Jobs: one per core that this process may use, but not more than memory carries (the largest files take ~1.5 GB).
 job_count() {
     local cores mem

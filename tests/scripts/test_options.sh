@@ -10,10 +10,11 @@ for script in "$root"/scripts/*; do
     run "$script" --help
     expect_status "$name --help" 0
     [ "${#output}" -gt 100 ] || wrong "$name --help: says next to nothing"
-    # This one hands on what it does not know, to the example.
-    [ "$name" != scripts/quickstart ] || continue
-    run "$script" --nonsense
+    run timeout 20 "$script" --nonsense
     expect_failure "$name --nonsense"
+    [ "$status" -ne 124 ] || wrong "$name --nonsense: does something else before"
+    expect_silent "$name --nonsense" "1/4"
+    expect_silent "$name --nonsense" "oneDNN"
     expect_silent "$name --nonsense" Traceback
     expect_silent "$name --nonsense" "line "
 done
@@ -24,6 +25,33 @@ for name in check test-gpu measure; do
     expect_failure "$name --only"
     expect_says "$name --only" "'nonsense'; possible are"
 done
+
+# Values are looked at before anything else is done, too.
+refuses() {
+    local says=$1
+    shift
+    run timeout 20 "$root/scripts/$@"
+    expect_failure "$*"
+    expect_says "$*" "$says"
+    expect_silent "$*" "building"
+    expect_silent "$*" "1/4"
+}
+refuses "--threads is 'many'; it takes a number" quickstart --threads many
+refuses "--seconds needs a value" quickstart --seconds
+refuses "unknown option 'table'" quickstart table
+refuses "unknown option '--packed'" quickstart --chat "Why?" --packed here
+refuses "unknown option '--nonsense'" quickstart --chat --nonsense
+refuses "--tokens is 'x'" quickstart --chat "Why?" --raw --tokens=x
+refuses "unknown option '--nonsense'" test --nonsense
+refuses "there is no preset 'fast'; possible are" test --preset fast
+refuses "--preset comes first" test -L fuzz --preset asan
+refuses "no commit 'nosuch'" check --since nosuch
+refuses "no commit 'nosuch'" check-tidy --since nosuch
+refuses "no commit 'nosuch'" perf --reference nosuch
+refuses "--rounds is '0'; it takes a whole number from 1 on" perf --rounds 0
+refuses "there is no driver 'mx'" perf --drivers mx
+refuses "--threads is 'x'" test-llm --threads x
+refuses "--torch is '../x'" test-torch --torch ../x
 
 # A test of CUDA that is not in scripts/test-gpu would never run on a device.
 for name in $(sed -n 's/^mxdnn_cuda_test(\([a-z0-9_]*\) .*/\1/p' "$root/tests/gtests/CMakeLists.txt"); do
