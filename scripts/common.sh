@@ -29,7 +29,7 @@ all_of() {
 
 # number WHAT GIVEN [LEAST]: fails unless that is a whole number, and at least 1 or LEAST.
 number() {
-    [[ $2 =~ ^[0-9]{1,9}$ ]] && [ "$2" -ge "${3:-1}" ] || fail "$1 is '$2'; it takes a whole number from ${3:-1} on"
+    { [[ $2 =~ ^[0-9]{1,9}$ ]] && [ "$2" -ge "${3:-1}" ]; } || fail "$1 is '$2'; it takes a whole number from ${3:-1} on"
 }
 
 # commit WHAT GIVEN: fails unless that names a commit.

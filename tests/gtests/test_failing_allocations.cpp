@@ -2,12 +2,13 @@
 // Memory runs out at every point of every call: the status is out_of_memory with a sentence, nothing is
 // written, leaked or changed, no page is writable and executable, and the same call succeeds when there is
 // memory again.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <thread>
 
+#include "gtests/executed_problems.hpp"
 #include "gtests/failing_allocations.hpp"
-#include "test_api_util.hpp"
 
 using namespace api_test;
 using mode = mxdnn::quantization_mode;
@@ -304,33 +305,32 @@ TEST_F(FailingAllocations, Primitives) {
 
 // The first execution of a thread needs a scratchpad; without it nothing is written.
 TEST_F(FailingAllocations, Executions) {
-    auto pd = mxfp4_matmul(eng, 40, 320, 96);
-    const std::vector<uint16_t> nk = random_bf16(320 * 96, 1), x = random_bf16(40 * 320, 2);
-    const memory w = pack_mxfp4(eng, pd.weights_desc(), nk);
-    memory src(pd.src_desc(), eng, const_cast<uint16_t *>(x.data())), dst(pd.dst_desc(), eng);
-    const mxdnn::mx_reorder::primitive_desc pack(
-            eng, memory::desc({320, 96}, dt::bf16, tag::ba), eng, pd.weights_desc(), mxfp4_quantise_attr());
-    memory from(pack.src_desc(), eng, const_cast<uint16_t *>(nk.data())), to(pack.dst_desc(), eng);
-    const auto execute = [&](const mxdnn::primitive &p, const std::vector<mxdnn_exec_arg_t> &args,
-                                 const memory &out) {
-        const size_t bytes = out.get_desc().get_size();
-        everywhere(
-                "execute",
-                [&] {
-                    std::memset(out.get_data_handle(), 0xa5, bytes);
-                    const mxdnn_status_t s =
-                            mxdnn_primitive_execute(p.get(), str.get(), int(args.size()), args.data());
-                    for (size_t i = 0; s != mxdnn_success && i < bytes; i++)
-                        EXPECT_EQ(static_cast<uint8_t *>(out.get_data_handle())[i], 0xa5);
-                    return s;
-                },
-                [] {}, true);
-    };
-    do
-        execute(mxdnn::mx_matmul(pd),
-                {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, w.get()}, {MXDNN_ARG_DST, dst.get()}}, dst);
-    while (pd.next_impl());
-    execute(mxdnn::mx_reorder(pack), {{MXDNN_ARG_FROM, from.get()}, {MXDNN_ARG_TO, to.get()}}, to);
+    constexpr int outputs[] = {MXDNN_ARG_DST, MXDNN_ARG_DST_1, MXDNN_ARG_DIFF_WEIGHTS, MXDNN_ARG_TOPK_IDS};
+    for_each_execution(eng, [&](auto kind, auto pd, const std::vector<std::pair<int, memory>> &args) {
+        const std::vector<mxdnn_exec_arg_t> list = in_c(args);
+        std::vector<std::pair<uint8_t *, size_t>> written;
+        for (const auto &a : args)
+            if (std::find(std::begin(outputs), std::end(outputs), a.first) != std::end(outputs))
+                written.emplace_back(
+                        static_cast<uint8_t *>(a.second.get_data_handle()), a.second.get_desc().get_size());
+        EXPECT_FALSE(written.empty());
+        do {
+            SCOPED_TRACE(pd.impl_info_str());
+            const typename decltype(kind)::type prim(pd);
+            everywhere(
+                    "execute",
+                    [&] {
+                        for (const auto &w : written) std::memset(w.first, 0xa5, w.second);
+                        const mxdnn_status_t s =
+                                mxdnn_primitive_execute(prim.get(), str.get(), int(list.size()), list.data());
+                        for (const auto &w : written)
+                            for (size_t i = 0; s != mxdnn_success && i < w.second; i++)
+                                EXPECT_EQ(w.first[i], 0xa5);
+                        return s;
+                    },
+                    [] {}, true);
+        } while (pd.next_impl());
+    });
 }
 
 // Helping threads allocate nothing.

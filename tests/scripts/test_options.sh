@@ -28,13 +28,13 @@ done
 
 # Values are looked at before anything else is done, too.
 refuses() {
-    local says=$1
-    shift
-    run timeout 20 "$root/scripts/$@"
-    expect_failure "$*"
-    expect_says "$*" "$says"
-    expect_silent "$*" "building"
-    expect_silent "$*" "1/4"
+    local says=$1 script=$2
+    shift 2
+    run timeout 20 "$root/scripts/$script" "$@"
+    expect_failure "$script $*"
+    expect_says "$script $*" "$says"
+    expect_silent "$script $*" "building"
+    expect_silent "$script $*" "1/4"
 }
 refuses "--threads is 'many'; it takes a number" quickstart --threads many
 refuses "--seconds needs a value" quickstart --seconds
