@@ -40,8 +40,7 @@ bool draw_reorder_side(
     if (c.one_in(4)) set_format(c, p.attr, arg, f, s.n, 2, !is_src, false);
     if (!is_src && q.global != global_scale_kind_t::none && c.one_in(3))
         mxdnn_primitive_attr_set_global_scale(&p.attr, arg, mxdnn_quantization_mode_static_sazp);
-    return init_packed(md, s.n, s.at, f.dt, q, cuda ? target_family_t::cuda : target_family_t::cpu_x64)
-           == mxdnn_success;
+    return draw_packed(c, md, s, f.dt, q, cuda ? target_family_t::cuda : target_family_t::cpu_x64);
 }
 
 // A side whose rows are in groups, and how long its scales are.

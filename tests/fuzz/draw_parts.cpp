@@ -123,6 +123,14 @@ bool draw_side(choices_t &c, problem_t &p, int arg, memory_desc_t &md, const sha
     return draw_plain(c, md, s, f.dt);
 }
 
+bool draw_packed(choices_t &c, memory_desc_t &md, const shape_t &s, data_type_t dt, const quant_t &q,
+        target_family_t family) {
+    const layout_t *other = c.one_in(4) ? find_layout(family, uint32_t(1 + c.below(6))) : nullptr;
+    const status_t status =
+            other ? init_packed_as(md, s.n, s.at, dt, q, *other) : init_packed(md, s.n, s.at, dt, q, family);
+    return status == mxdnn_success;
+}
+
 bool draw_weights(choices_t &c, problem_t &p, const shape_t &s) {
     const format_t &f = c.of(formats);
     const int64_t how = c.below(10);
@@ -134,7 +142,7 @@ bool draw_weights(choices_t &c, problem_t &p, const shape_t &s) {
     int axis;
     const auto family = c.one_in(20) ? target_family_t::cuda : target_family_t::cpu_x64;
     if (quant_of("", p.weights, p.attr.weights, q, &axis) != mxdnn_success) return true;
-    if (init_packed(p.weights, s.n, s.at, f.dt, q, family) != mxdnn_success) return false;
+    if (!draw_packed(c, p.weights, s, f.dt, q, family)) return false;
     if (c.one_in(2)) p.attr.weights = arg_attr_t(); // said by the descriptor
     return true;
 }

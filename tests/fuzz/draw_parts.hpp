@@ -67,6 +67,9 @@ struct shape_t {
 };
 
 bool draw_plain(choices_t &c, memory_desc_t &md, const shape_t &s, data_type_t dt);
+// Packed in the family's own layout for the codes, or in another one of it.
+bool draw_packed(choices_t &c, memory_desc_t &md, const shape_t &s, data_type_t dt, const quant_t &q,
+        target_family_t family);
 // A source or destination of a matmul: in high precision, quantised, or quantised in execute.
 bool draw_side(choices_t &c, problem_t &p, int arg, memory_desc_t &md, const shape_t &s);
 // Packed or plain, or left to the descriptor.

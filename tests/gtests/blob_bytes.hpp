@@ -9,6 +9,7 @@
 #include "common/blob/little_endian.hpp"
 #include "common/blob/xxh64.hpp"
 #include "common/formats/named_formats.hpp"
+#include "common/packed_desc.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -78,6 +79,14 @@ inline std::vector<memory_desc_t> sample_descs() {
     md.annotation.original_dt = mxdnn_bf16;
     md.annotation.recipe = "mxfp8:rceil";
     all.push_back(md);
+    // For CUDA: of every layout.
+    for (const layout_t &l : layout_list)
+        for (const named_format_t &format : named_formats) {
+            if (l.family != target_family_t::cuda) break;
+            if (init_packed_as(md, 3, experts, format.elem, format.quant, l) != mxdnn_success) continue;
+            all.push_back(md);
+            break;
+        }
     return all;
 }
 
