@@ -3,10 +3,44 @@
 #include "fuzz/fuzz.hpp"
 
 #include "gtests/blob_bytes.hpp"
+#include "mxdnn/mxdnn.h"
 
 using namespace mxdnn::impl;
 
 namespace {
+
+// What the public interface says of it. Nothing is executed, so sizes do not matter.
+void examine_use(const memory_desc_t &md, const bytes_t &blob) {
+    static const std::vector<mxdnn_engine_t> engines = [] {
+        std::vector<mxdnn_engine_t> list;
+        for (const char *target :
+                {"cpu:x64:avx2", "cpu:x64:avx512_core_amx", "cuda:sm_80", "cuda:sm_90", "cuda:sm_120"}) {
+            list.emplace_back();
+            FUZZ_CHECK(mxdnn_engine_create_for_target(&list.back(), target) == mxdnn_success);
+        }
+        return list;
+    }();
+    mxdnn_memory_desc_t read = nullptr, plain = nullptr;
+    FUZZ_CHECK(mxdnn_memory_desc_create_with_sized_blob(&read, blob.data(), blob.size()) == mxdnn_success);
+    FUZZ_CHECK(mxdnn_memory_desc_create_with_sized_blob(&plain, blob.data(), blob.size() - 1)
+               == mxdnn_corrupt_blob);
+    FUZZ_CHECK(plain == nullptr && mxdnn_get_last_error()[0] != 0);
+    for (const mxdnn_engine_t engine : engines) {
+        mxdnn_blob_verdict_t verdict = mxdnn_blob_corrupt;
+        FUZZ_CHECK(mxdnn_memory_desc_check_blob(engine, blob.data(), blob.size(), &verdict) == mxdnn_success);
+        FUZZ_CHECK(verdict != mxdnn_blob_corrupt);
+    }
+    if (mxdnn_memory_desc_create_with_strides(&plain, md.ndims, md.dims, mxdnn_f32, nullptr)
+            == mxdnn_success) {
+        mxdnn_primitive_desc_t pd = nullptr;
+        const status_t unpacks =
+                mxdnn_mx_reorder_primitive_desc_create(&pd, read, engines[0], plain, engines[0], nullptr);
+        FUZZ_CHECK(unpacks == mxdnn_success || (!pd && mxdnn_get_last_error()[0] != 0));
+        mxdnn_primitive_desc_destroy(pd);
+    }
+    mxdnn_memory_desc_destroy(plain);
+    mxdnn_memory_desc_destroy(read);
+}
 
 void examine(const bytes_t &blob) {
     memory_desc_t md;
@@ -28,6 +62,7 @@ void examine(const bytes_t &blob) {
         FUZZ_CHECK(layout != nullptr);
         FUZZ_CHECK(md.packed.stride >= layout->matrix_bytes(shape_of(md)));
     }
+    examine_use(md, blob);
     memory_desc_t again;
     FUZZ_CHECK(read_blob(again, blob.data()) == mxdnn_success && equal(md, again));
 }
