@@ -99,7 +99,7 @@ public:
         const bool odd = c.one_in(30);
         const status_t made = said(mxdnn_ep_comm_create(odd && c.one_in(3) ? nullptr : &comm, f.engine,
                 mxdnn_ep_transport_t(odd ? c.below(4) : int64_t(fuzz::over_peers)),
-                odd && c.one_in(3) ? nullptr : &handle, sizeof(handle) + size_t(odd && c.one_in(2)),
+                odd && c.one_in(3) ? nullptr : &handle, sizeof(void *) + size_t(odd && c.one_in(2)),
                 odd ? c.of(odd_numbers) : 1000));
         if (made != mxdnn_success) return;
         make_layers();
