@@ -454,6 +454,30 @@ TEST_P(nccl_test, graph) {
     });
 }
 
+// What tests and measurements rely on: where a rank fails, the others end, too.
+TEST_P(nccl_test, a_rank_that_throws) {
+    if (ranks() < 2) GTEST_SKIP() << "two ranks are needed";
+    for (const bool meets : {true, false}) { // what the others do then: wait for it here, or in a pass
+        std::string why;
+        const bool ok = run_on_nccl_ranks(
+                ranks(), std::get<1>(GetParam()), 3000,
+                [&](nccl_rank_t &rank) {
+                    layer_case_t l(
+                            rank, {routing_t::random, 32, 2, 2, 4, dt::bf16, dt::bf16, true, seed_of_run()});
+                    const ep::layer layer(rank.comm, l.desc());
+                    const ep::step step(layer);
+                    l.run(step);
+                    if (rank.rank == rank.ranks - 1) throw std::runtime_error("it throws");
+                    if (meets) rank.meeting->wait();
+                    l.run(step);
+                },
+                why);
+        EXPECT_FALSE(ok);
+        EXPECT_NE(why.find("rank " + std::to_string(ranks() - 1) + ": it throws"), std::string::npos) << why;
+        EXPECT_NE(why.find(meets ? "rank 0: another rank has failed" : "rank 0: "), std::string::npos) << why;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(ranks, nccl_test,
         testing::Combine(
                 testing::Values(1, 2, 4), testing::Values(ep::transport::nccl, ep::transport::nccl_direct)),
