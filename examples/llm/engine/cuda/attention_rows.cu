@@ -16,7 +16,11 @@ namespace llm::cuda {
 
 namespace {
 
-constexpr int warps = 8, threads = warps * 32, step_keys = 16, most_queries = 8;
+constexpr int step_keys = 16, most_queries = 8;
+// Warps of a block. Heads of 64 have smaller blocks where an H200 runs all of these at once, but not all of
+// the others.
+constexpr int most_warps = 8, some_warps = 4;
+constexpr int64_t most_at_once = 3 * 132, some_at_once = most_at_once * most_warps / some_warps;
 // Blocks that keep a device busy, and keys that are worth one.
 constexpr int64_t busy_blocks = 1024, keys_of_block = 256;
 constexpr unsigned most_blocks_of_cluster = 8; // on every device that has clusters
@@ -39,10 +43,11 @@ __device__ uint32_t word_of(const uint4 &v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-template <int size, bool is_cluster, typename R>
-__global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
+template <int size, int warps, bool is_cluster, typename R>
+__global__ void __launch_bounds__(warps * 32, (size == 64 ? 3 : 2) * most_warps / warps)
         attend_rows_kernel(const attention_t a, const int32_t *sequences, const int32_t *positions,
                 const float *qkv, part_t<size> *parts, unsigned *arrived, R *y) {
+    constexpr int threads = warps * 32;
     __shared__ __align__(16) bf16_t queries[most_queries][size + 8];
     __shared__ part_t<size> of_warps[warps][most_queries];
     __shared__ bool is_last;
@@ -71,7 +76,8 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
         fetch_to_l2(values + e);
     }
     const int distance = pair_distance(a), pair = threadIdx.x % (size / 2), e = first_of_pair(a, pair);
-    static_assert(threads % (size / 2) == 0, "a thread turns one pair of each head");
+    static_assert(threads % (size / 2) == 0 && threads >= size / 2 + size,
+            "a thread turns one pair of each head, and stores a pair of a key or an element of a value");
     const turn_t turn(a, position, pair);
     begin_work();
 
@@ -279,26 +285,31 @@ void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *
     const dim3 grid(unsigned(a.kv_heads), unsigned(rows), splits);
     unsigned *arrived = static_cast<unsigned *>(room);
     void *parts = arrived + busy_blocks;
-    const auto of_size = [&](auto size, auto *to) {
-        constexpr int n = decltype(size)::value;
+    const auto of_size = [&](auto size, auto warps, auto *to) {
+        constexpr int n = decltype(size)::value, w = decltype(warps)::value;
         using R = std::remove_pointer_t<decltype(to)>;
-        const auto in_clusters = attend_rows_kernel<n, true, R>;
+        const auto in_clusters = attend_rows_kernel<n, w, true, R>;
         const bool is_cluster = splits > 1 && splits <= most_blocks_of_cluster
                                 && can_begin_early(reinterpret_cast<const void *>(in_clusters));
-        launch_clusters(s, is_cluster ? in_clusters : attend_rows_kernel<n, false, R>, grid,
-                is_cluster ? splits : 1, threads, 0, a, sequences, positions, qkv,
+        launch_clusters(s, is_cluster ? in_clusters : attend_rows_kernel<n, w, false, R>, grid,
+                is_cluster ? splits : 1, w * 32, 0, a, sequences, positions, qkv,
                 static_cast<part_t<n> *>(parts), arrived, to);
     };
-    const auto of_type = [&](auto size) {
+    const auto of_type = [&](auto size, auto warps) {
         if (a.result == type_t::bf16)
-            of_size(size, static_cast<bf16_t *>(y));
+            of_size(size, warps, static_cast<bf16_t *>(y));
         else
-            of_size(size, static_cast<float *>(y));
+            of_size(size, warps, static_cast<float *>(y));
     };
-    if (a.head_size == 64)
-        of_type(std::integral_constant<int, 64>());
+    constexpr std::integral_constant<int, most_warps> most;
+    constexpr std::integral_constant<int, some_warps> some;
+    const int64_t blocks = rows * a.kv_heads * splits;
+    if (a.head_size == 128)
+        of_type(std::integral_constant<int, 128>(), most);
+    else if (blocks > most_at_once && blocks <= some_at_once)
+        of_type(std::integral_constant<int, 64>(), some);
     else
-        of_type(std::integral_constant<int, 128>());
+        of_type(std::integral_constant<int, 64>(), most);
 }
 
 } // namespace llm::cuda
