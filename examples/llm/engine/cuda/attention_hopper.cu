@@ -5,6 +5,7 @@
 // keys and values, 64 at a time, for all of them. A warpgroup multiplies by the values of some keys and by
 // the next keys at once, then has the scores of these; while it computes with them, others multiply.
 #include "attention.cuh"
+#include "barrier.cuh"
 
 namespace llm::cuda {
 
@@ -21,29 +22,6 @@ constexpr int shared_bytes = stages * 2 * tile_bytes + alignment;
 #define LLM_FETCHING_REGISTERS "32"
 #define LLM_COMPUTING_REGISTERS "160"
 constexpr float slack = 8; // weights are at most 2^slack
-
-__device__ uint32_t shared_address(const void *p) { return uint32_t(__cvta_generic_to_shared(p)); }
-
-// ---- barriers in shared memory ----
-
-__device__ void init(uint64_t &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals)
-                 : "memory");
-}
-__device__ void arrive(uint64_t &barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
-}
-// Waits for the end of the phase of this parity.
-__device__ void wait_for(uint64_t &barrier, uint32_t parity) {
-    uint32_t is_done;
-    do {
-        asm volatile(
-                "{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
-                : "=r"(is_done)
-                : "r"(shared_address(&barrier)), "r"(parity)
-                : "memory");
-    } while (!is_done);
-}
 
 // A place in the ring of stages, and how often it has been around.
 struct turn_of_ring_t {
@@ -126,7 +104,7 @@ __global__ void __launch_bounds__(threads, 1)
             init(full[i], group_threads);
             init(empty[i], groups * group_threads / 32);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        show_barriers();
     }
     __syncthreads();
     begin_work();

@@ -8,6 +8,7 @@
 // 16 bytes that it loads as they are, and no operand needs shared memory. With a norm, every block makes all
 // rows of it, in shared memory, but for the factor of a row, by which the sums are multiplied.
 #include "device.cuh"
+#include "multiply_hopper.hpp"
 
 namespace llm::cuda {
 
@@ -132,6 +133,9 @@ bool can_norm_few(int64_t rows, int64_t in, int64_t out) {
 }
 
 void multiply_few(stream_t s, const few_t &f) {
+#ifdef LLM_HOPPER
+    if (can_multiply_on_hopper(f)) return multiply_on_hopper(s, f);
+#endif
     const unsigned blocks = blocks_for(f.out);
     if (f.norm.x) {
         const auto kernel = multiply_few_kernel<most_warps, true>;
