@@ -35,8 +35,10 @@ struct finish_t {
 };
 void finish(stream_t s, const finish_t &f, const float *x, const float *factor, void *y);
 
-// y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8.
-constexpr int64_t few_rows = 8;
+// y = x * w^T for 8 rows of bf16 or fewer, with a bias or none, added to y or not. Where y has few columns,
+// such as those of a router, more rows take less time than by cuBLASLt, too: other blocks have them.
+constexpr int64_t few_rows = 8, some_rows = 64, few_columns = 256;
+bool can_multiply_few(int64_t rows, int64_t in, int64_t out);
 // Instead of rows in bf16: what RMSNorm makes of rows in f32. It becomes h, too, where h is not null. There
 // is a gain for one row or two and few columns: every block makes the whole norm.
 bool can_norm_few(int64_t rows, int64_t in, int64_t out);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * w^T for up to 8 rows of bf16, or for what RMSNorm makes of rows of f32: bound by reading the
+// y = x * w^T for 8 rows of bf16 at a time, or for what RMSNorm makes of rows of f32: bound by reading the
 // weights.
 //
-// A block has 16 columns of y, and each of its warps some of the elements of a row. Weights are the 16 rows
-// of the tensor cores' first operand, and rows of x are the 8 columns of the second. In which order elements
-// are multiplied does not matter, as long as it is the same for both: a lane passes on the 8 elements of the
-// 16 bytes that it loads as they are, and no operand needs shared memory. With a norm, every block makes all
-// rows of it, in shared memory, but for the factor of a row, by which the sums are multiplied.
+// A block has 16 columns of up to 8 rows of y, and each of its warps some of the elements of a row. Weights
+// are the 16 rows of the tensor cores' first operand, and rows of x are the 8 columns of the second. In which
+// order elements are multiplied does not matter, as long as it is the same for both: a lane passes on the 8
+// elements of the 16 bytes that it loads as they are, and no operand needs shared memory. With a norm, every
+// block makes all rows of it, in shared memory, but for the factor of a row, by which the sums are
+// multiplied.
 #include "device.cuh"
 #include "multiply_hopper.hpp"
 
@@ -20,7 +21,7 @@ constexpr int ahead = 3;               // steps of which a warp has the weights 
 // where there are not enough blocks.
 constexpr int some_warps = 8, most_warps = 16, enough_blocks = 128;
 
-unsigned blocks_for(int64_t out) { return unsigned((out + columns - 1) / columns); }
+unsigned blocks_for(int64_t out, int64_t each = columns) { return unsigned((out + each - 1) / each); }
 
 constexpr int64_t most_normed = 3072; // elements of a row
 constexpr int row_padding = 32;       // elements, so that two rows of shared memory lie in different banks
@@ -28,8 +29,12 @@ constexpr int row_padding = 32;       // elements, so that two rows of shared me
 constexpr int norm_vectors = int(most_normed / 4 + most_warps * 32 - 1) / (most_warps * 32);
 
 template <int warps, bool has_norm>
-__global__ void __launch_bounds__(warps * 32, warps == some_warps ? 3 : 1)
-        multiply_few_kernel(const few_t f) {
+__global__ void __launch_bounds__(warps * 32, warps == some_warps ? 3 : 1) multiply_few_kernel(few_t f) {
+    // Of few columns; all others have one block of rows.
+    const int64_t first_row = warps == most_warps ? int64_t(blockIdx.y) * few_rows : 0;
+    f.x = static_cast<const bf16_t *>(f.x) + first_row * f.in;
+    f.y += first_row * f.y_stride;
+    f.rows = min(few_rows, f.rows - first_row);
     __shared__ float parts[warps][columns][few_rows + 1], squares[few_rows][warps];
     extern __shared__ __align__(16) bf16_t normed[]; // [rows][in + row_padding]
     const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, in = int(f.in);
@@ -128,6 +133,10 @@ __global__ void __launch_bounds__(warps * 32, warps == some_warps ? 3 : 1)
 
 } // namespace
 
+bool can_multiply_few(int64_t rows, int64_t in, int64_t out) {
+    return in % 8 == 0 && (rows <= few_rows || (rows <= some_rows && out <= few_columns));
+}
+
 bool can_norm_few(int64_t rows, int64_t in, int64_t out) {
     return rows <= 2 && in <= most_normed && blocks_for(out) < enough_blocks;
 }
@@ -136,14 +145,14 @@ void multiply_few(stream_t s, const few_t &f) {
 #ifdef LLM_HOPPER
     if (can_multiply_on_hopper(f)) return multiply_on_hopper(s, f);
 #endif
-    const unsigned blocks = blocks_for(f.out);
+    const dim3 blocks(blocks_for(f.out), blocks_for(f.rows, few_rows));
     if (f.norm.x) {
         const auto kernel = multiply_few_kernel<most_warps, true>;
         const size_t size = size_t(f.rows * (f.in + row_padding)) * sizeof(bf16_t);
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(size)),
                 "use shared memory");
         launch(s, kernel, blocks, most_warps * 32, size, f);
-    } else if (blocks < enough_blocks) {
+    } else if (blocks.x < enough_blocks) {
         launch(s, multiply_few_kernel<most_warps, false>, blocks, most_warps * 32, 0, f);
     } else {
         launch(s, multiply_few_kernel<some_warps, false>, blocks, some_warps * 32, 0, f);

@@ -63,8 +63,8 @@ private:
     lt_matmul_t matmul_;
 
     bool is_few(int64_t rows) const {
-        return is_direct_ && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
-               && spec_.in % 8 == 0;
+        return is_direct_ && type_ == data_type_t::bf16 && engine_.activation() == type_
+               && can_multiply_few(rows, spec_.in, spec_.out);
     }
 
     static_assert(int(linear_spec_t::then_t::store) == int(cuda::then_t::store)
