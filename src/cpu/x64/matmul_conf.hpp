@@ -48,7 +48,7 @@ struct matmul_conf_t {
     int64_t source_rows = 0; // the largest number of rows that are prepared together
     bool needs_sums = false; // float_zero weights
     bool row_scaled = false; // s8 with one scale per row, for kernels that read s8
-    int64_t calls = 0;       // number of calls for all rows of the source; 0: not known
+    int64_t calls = 0;       // number of calls for the rows of the source; 0: not known
     bool keeps = false;      // several calls for the same panels decode them once
     bool gated = false, halves = false;
     int64_t column_step = 16;

@@ -123,6 +123,7 @@ int64_t panel_matmul_t::run_rows(dim_t M, const problem_t &p) const {
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
     if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
+    if (c_.calls > 0 && !c_.fused) c_.calls = div_up(run_rows(M, p), int64_t(c_.kernels.row_step));
     const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
     if (M == runtime_dim || M <= limit)
         MXDNN_CHECK(create_beside(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
@@ -210,11 +211,13 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         // All calls but the first one find the panels in cache. Together they prefetch the next panels.
         const int64_t steps = k.row->panels[j] * div_up(c_.weights.K, int64_t(k_step)),
                       calls = div_up(o.rows, most);
-        a.fetch_step = calls > 1 ? div_up(k.row->panels[j] * c_.panel_bytes, steps * calls) : 0;
-        a.fetch = a.fetch_step ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
-                               : a.wei;
+        if (!k.row->on_tiles) {
+            a.fetch_step = calls > 1 ? div_up(k.row->panels[j] * c_.panel_bytes, steps * calls) : 0;
+            a.fetch = a.fetch_step
+                              ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
+                              : a.wei;
+        }
         a.rows = std::min<int64_t>(o.rows - r, most);
-        a.call = r / most;
         a.src = static_cast<const char *>(o.source)
                 + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
         if (stream) a.src_step = blocks.stride(o.stream_row + r);
@@ -226,12 +229,17 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
     };
     if (k.row->on_tiles && !keeps) {
-        // Every call decodes. So panels are the inner loop: their results lie beside each other.
+        // Every call decodes. So panels are the inner loop: their results lie beside each other. Together the
+        // calls fetch the panels of the next task, or each the next ones if there are rows for one call.
+        const uint8_t *later = panel(o, last);
         for (int64_t r = 0; r < o.rows; r += most)
             for (int64_t p = first; p < last;) {
                 const size_t j = panels_from(p);
+                const int64_t panels = k.row->panels[j], steps = div_up(c_.weights.K, int64_t(k_step));
+                a.fetch = c_.calls == 1 ? panel(o, p + panels) : later;
+                later += 64 * steps * next_panel_lines(panels * c_.panel_bytes / steps, most, c_.calls);
                 call(p, j, r);
-                p += k.row->panels[j];
+                p += panels;
             }
     } else {
         for (int64_t p = first; p < last;) {

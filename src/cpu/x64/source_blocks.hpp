@@ -24,9 +24,9 @@ constexpr int walked_panels(int64_t rows) {
     return rows <= tile_source_rows ? 4 : rows <= 3 * tile_source_rows ? 2 : 1;
 }
 
-// The number of cache lines of the next panels that each of `calls` calls for the same panels prefetches in a
-// step. In a step all those panels have `step_bytes`. A single call of more than 48 rows prefetches about 60
-// % of the lines; other lines are fetched just before they are decoded. Memory and the source, which is in
+// The number of cache lines of later panels that each of `calls` calls for the same panels prefetches in a
+// step. In a step the panels of a call have `step_bytes`. A single call of more than 48 rows prefetches about
+// 60 % of the lines; other lines are fetched just before they are decoded. Memory and the source, which is in
 // L2, are waited for in turn, and prefetching all lines would take longer than prefetching none. Two or more
 // calls together prefetch at most 90 %, or a little more. Calls with fewer rows wait for memory in any case.
 constexpr int next_panel_lines(int64_t step_bytes, int64_t rows, int64_t calls) {

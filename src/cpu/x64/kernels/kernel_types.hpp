@@ -73,10 +73,9 @@ struct direct_args_t {
         const float *bias; // for 32 columns, or 64 if there are more than 32
     } before;
     float scale;
-    int64_t call; // kernels that use tiles: which of kernel_params_t::calls it is
     void *panels; // unless decoded_t is dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
-    // Of by_exponent kernels: memory that later calls read, and how many bytes of it are prefetched with
-    // every step of 32 rows of K of a panel.
+    // Memory that later calls read. With every step of 32 rows of K by_exponent kernels prefetch fetch_step
+    // bytes of it for each panel, kernels that use tiles next_panel_lines().
     const void *fetch;
     int64_t fetch_step;
 };

@@ -47,7 +47,7 @@ private:
     const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
     const int64_t all_steps_ = div_up(shape_.K, int64_t(k_step));
-    const int next_lines_; // cache lines of the next panels that a step fetches
+    const int next_lines_; // cache lines of later panels that a step fetches
 
     // The number of steps of 32 rows between decoding and multiplying. Stores take a while to reach the
     // cache, and tile loads are not served from the store buffer. A step with more products, or of four
@@ -57,8 +57,8 @@ private:
     const int ring_bytes_ = 2 * lag_bytes_; // a power of two, and the alignment of the ring
 
     const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10;
-    const Reg64 next_ = wei_stride3_; // with at most two panels: what is fetched of the panels after them
-    const Reg64 place_ = r14;         // where the step that is decoded next goes
+    const Reg64 next_ = wei_stride3_;       // with at most two panels: what is fetched of later ones
+    const Reg64 place_ = r14;               // where the step that is decoded next goes
     const Reg64 params_ = a_, block_ = rdx; // parameters of the step; of its block
     const Reg64 steps_ = b_, ahead_ = c_;   // ahead_: codes of the first panel that are fetched
 
@@ -98,7 +98,7 @@ private:
             and_(place_, -ring_bytes_);
         }
         load_arg(codes_, offsetof(direct_args_t, wei));
-        begin_next();
+        if (next_lines_ > 0) load_arg(next_, offsetof(direct_args_t, fetch));
     }
 
     // From the end of the first panel of this group to that of the next group.
@@ -107,16 +107,6 @@ private:
         add(codes_, temp_);
         mov(temp_, n16_frame_t::panel_bytes(shape_));
         sub(codes_, temp_);
-        begin_next();
-    }
-
-    // Each call fetches its share of the next panels.
-    void begin_next() {
-        if (next_lines_ == 0) return;
-        load_arg(temp_, offsetof(direct_args_t, call));
-        imul(temp_, temp_, int(all_steps_) * next_lines_ * 64);
-        lea(next_, ptr[codes_ + wei_stride_ * group_]);
-        add(next_, temp_);
     }
 
     void routines() override {
