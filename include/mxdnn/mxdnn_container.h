@@ -76,12 +76,22 @@ mxdnn_status_t MXDNN_API mxdnn_container_verify(const_mxdnn_container_t containe
 mxdnn_status_t MXDNN_API mxdnn_container_read(
         const_mxdnn_container_t container, size_t index, uint64_t offset, size_t size, void *buffer);
 
+/** Creates a memory with the descriptor and a copy of the bytes of an entry. The library allocates it, on a
+ * device too; the caller destroys it. It lives on without the container. The bytes are checked against the
+ * checksum as they are copied. mxdnn_corrupt_blob: they differ, or packed weights have no checksum. Other
+ * statuses are those of mxdnn_container_get_memory_desc() and mxdnn_memory_create().
+ *
+ * On a CPU weights of 8 MB and more are in large pages then, which mapped bytes are not on every system. */
+mxdnn_status_t MXDNN_API mxdnn_container_load(
+        const_mxdnn_container_t container, size_t index, mxdnn_engine_t engine, mxdnn_memory_t *memory);
+
 /** Writes a pointer to the bytes of an entry. They are in the caller's memory, or in a read-only mapping of
  * the whole file, which the first call makes. The pointer is valid as long as the container. Packed weights
  * begin at a multiple of 64 (in the caller's memory, relative to its first byte).
  *
  * The bytes are not verified. If somebody shortens a mapped file, a program that reads the lost part ends
- * with SIGBUS. Map only files that nobody writes to, or use mxdnn_container_read(). */
+ * with SIGBUS. Map only files that nobody writes to, or use mxdnn_container_read() or
+ * mxdnn_container_load(). */
 mxdnn_status_t MXDNN_API mxdnn_container_get_data(
         const_mxdnn_container_t container, size_t index, const void **data);
 

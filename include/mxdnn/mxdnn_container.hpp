@@ -107,6 +107,14 @@ struct container : public handle<mxdnn_container_t> {
         return memory(get_desc(index), aengine, const_cast<void *>(get_data(index)));
     }
 
+    /// A memory that the library allocates, with a copy of the bytes of an entry, which are checked as they
+    /// are copied. It lives on without this object.
+    memory load(size_t index, const engine &aengine) const {
+        mxdnn_memory_t m = nullptr;
+        error::wrap_c_api(mxdnn_container_load(get(), index, aengine.get(), &m), "could not load an entry");
+        return memory(m);
+    }
+
     /// The metadata of the file.
     std::map<std::string, std::string> get_metadata() const {
         size_t count = 0;

@@ -23,6 +23,12 @@ struct holder_t {
     ~holder_t() { mxdnn_container_destroy(c); }
 };
 
+mxdnn_engine_t cpu() {
+    static mxdnn_engine_t engine = nullptr;
+    if (!engine) FUZZ_CHECK(mxdnn_engine_create(&engine, mxdnn_cpu, 0) == mxdnn_success);
+    return engine;
+}
+
 // Whether it is opened.
 bool examine(const fuzz_input_t &given) {
     const fuzz_input_t bytes(given.begin(), given.end()); // of exactly this size
@@ -65,8 +71,20 @@ bool examine(const fuzz_input_t &given) {
             const uint64_t size = mxdnn_memory_desc_get_size(md);
             FUZZ_CHECK(e.is_packed ? size <= e.size && e.size - size < 64 : size == e.size);
         }
-        mxdnn_memory_desc_destroy(md);
         const mxdnn_status_t whole = mxdnn_container_verify(h.c, i);
+        mxdnn_memory_t memory = nullptr;
+        const mxdnn_status_t loaded = mxdnn_container_load(h.c, i, cpu(), &memory);
+        FUZZ_CHECK((loaded == mxdnn_success) == (memory != nullptr));
+        FUZZ_CHECK(loaded == mxdnn_success ? described == mxdnn_success
+                                           : described != mxdnn_success || whole != mxdnn_success);
+        if (loaded == mxdnn_success) {
+            void *handle = nullptr;
+            const size_t size = mxdnn_memory_desc_get_size(md);
+            FUZZ_CHECK(mxdnn_memory_get_data_handle(memory, &handle) == mxdnn_success);
+            FUZZ_CHECK(size == 0 || std::memcmp(handle, data, size) == 0);
+        }
+        mxdnn_memory_destroy(memory);
+        mxdnn_memory_desc_destroy(md);
         FUZZ_CHECK(!e.is_packed || whole != mxdnn_success || (described == mxdnn_success && e.has_checksum));
         FUZZ_CHECK(e.is_packed || e.has_checksum || whole == mxdnn_unimplemented);
     }

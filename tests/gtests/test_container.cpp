@@ -115,6 +115,10 @@ TEST_F(container_test, returns_what_was_packed) {
         const memory w = file.get_memory(i, eng);
         EXPECT_EQ(memcmp(w.get_data_handle(), m.second.get_data_handle(), desc.get_size()), 0);
         EXPECT_EQ(reinterpret_cast<uintptr_t>(w.get_data_handle()) % 64, 0u);
+        const memory copy = file.load(i, eng);
+        EXPECT_EQ(copy.get_desc(), desc);
+        EXPECT_NE(copy.get_data_handle(), w.get_data_handle());
+        EXPECT_EQ(memcmp(copy.get_data_handle(), w.get_data_handle(), desc.get_size()), 0);
         std::vector<uint8_t> part(17);
         file.read(i, 5, part.size(), part.data());
         EXPECT_EQ(memcmp(part.data(), static_cast<const uint8_t *>(w.get_data_handle()) + 5, part.size()), 0);
@@ -269,6 +273,43 @@ TEST_F(container_test, the_checksum_of_a_plain_tensor_is_the_documented_one) {
     EXPECT_EQ(s.value(), mxdnn::impl::xxh64(bytes6.data(), 6, mxdnn::impl::xxh64("U8[2, 3]", 8, 0)));
 }
 
+TEST_F(container_test, what_is_loaded_is_verified_and_outlives_the_container) {
+    const auto status = [&](const std::string &altered, size_t i) {
+        std::ofstream(path, std::ios::binary) << altered;
+        mxdnn_container_t c = nullptr;
+        EXPECT_EQ(mxdnn_container_create(&c, path.c_str()), mxdnn_success);
+        mxdnn_memory_t m = nullptr;
+        const mxdnn_status_t s = mxdnn_container_load(c, i, eng.get(), &m);
+        EXPECT_EQ(m == nullptr, s != mxdnn_success);
+        mxdnn_memory_destroy(m);
+        mxdnn_container_destroy(c);
+        return s;
+    };
+    const size_t i = container(path).find("a");
+    EXPECT_EQ(status(bytes, i), mxdnn_success);
+    EXPECT_EQ(status(bytes, 2), mxdnn_invalid_arguments);
+    std::string altered = bytes;
+    altered[place("a.mxdnn_packed") + 70] ^= 1;
+    EXPECT_EQ(status(altered, i), mxdnn_corrupt_blob);
+    EXPECT_EQ(status(altered, 1 - i), mxdnn_success);
+    altered = bytes;
+    altered.replace(altered.find("a.mxdnn_checksum"), 16, "a.mxdnn_checksuM");
+    EXPECT_EQ(status(altered, i), mxdnn_corrupt_blob);
+    // A plain tensor may have no checksum.
+    altered = std::string("\x38\0\0\0\0\0\0\0", 8)
+              + R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )" + "abcd";
+    EXPECT_EQ(status(altered, 0), mxdnn_success);
+
+    std::ofstream(path, std::ios::binary) << bytes;
+    memory copy;
+    {
+        const container file(path);
+        copy = file.load(i, eng);
+    }
+    unlink(path.c_str());
+    EXPECT_EQ(memcmp(copy.get_data_handle(), a.get_data_handle(), a.get_desc().get_size()), 0);
+}
+
 TEST_F(container_test, a_file_that_changes_is_refused_and_never_a_signal) {
     const container file(path);
     const size_t i = file.find("a");
@@ -286,6 +327,7 @@ TEST_F(container_test, a_file_that_changes_is_refused_and_never_a_signal) {
     ASSERT_EQ(truncate(path.c_str(), off_t(file.get_entry(i).offset)), 0);
     EXPECT_TRUE(refused("was written to while it was read"));
     EXPECT_THROW(file.get_data(i), error); // not mapped any more
+    EXPECT_THROW(file.load(i, eng), error);
     EXPECT_THROW(file.get_desc(i), error);
     // The same size again, other bytes.
     std::ofstream(path, std::ios::binary) << bytes;
@@ -354,6 +396,13 @@ TEST(container, null_and_empty_arguments) {
     EXPECT_EQ(mxdnn_container_get_entry(c, 0, nullptr), mxdnn_invalid_arguments);
     EXPECT_EQ(mxdnn_container_find(c, "a", &n), mxdnn_invalid_arguments);
     EXPECT_EQ(mxdnn_container_verify(c, 0), mxdnn_invalid_arguments);
+    const engine eng(engine::kind::cpu, 0);
+    mxdnn_memory_t m = nullptr;
+    EXPECT_EQ(mxdnn_container_load(c, 0, eng.get(), &m), mxdnn_invalid_arguments);
+    EXPECT_EQ(mxdnn_container_load(c, 0, nullptr, &m), mxdnn_invalid_arguments);
+    EXPECT_EQ(mxdnn_container_load(c, 0, eng.get(), nullptr), mxdnn_invalid_arguments);
+    EXPECT_EQ(mxdnn_container_load(nullptr, 0, eng.get(), &m), mxdnn_invalid_arguments);
+    EXPECT_EQ(m, nullptr);
     const char *key = nullptr, *value = "";
     EXPECT_EQ(mxdnn_container_get_metadata(c, 0, &key, &value), mxdnn_invalid_arguments);
     EXPECT_EQ(mxdnn_container_find_metadata(c, "k", &value), mxdnn_success);

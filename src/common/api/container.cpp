@@ -4,6 +4,7 @@
 #include "common/api/api.hpp"
 #include "common/api/checksum.hpp"
 #include "common/container/container.hpp"
+#include "common/engine.hpp"
 
 using namespace mxdnn::impl;
 
@@ -122,6 +123,25 @@ mxdnn_status_t mxdnn_container_get_data(const_mxdnn_container_t container, size_
         const uint8_t *bytes = nullptr;
         MXDNN_CHECK(container->container.data(e, bytes));
         *data = bytes;
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_container_load(
+        const_mxdnn_container_t container, size_t index, mxdnn_engine_t engine, mxdnn_memory_t *memory) {
+    MXDNN_CHECK_ARG(engine);
+    MXDNN_CHECK_ARG(memory);
+    return with_entry(__func__, container, index, [&](const container_t::entry_t &e) {
+        memory_desc_t md;
+        MXDNN_CHECK(container->container.desc(e, md));
+        mxdnn_memory_t m = nullptr;
+        MXDNN_CHECK(mxdnn_memory_create(&m, &md, engine, MXDNN_MEMORY_ALLOCATE));
+        std::unique_ptr<memory_t> owned(m);
+        void *bytes = nullptr;
+        MXDNN_CHECK(mxdnn_memory_map_data(m, &bytes));
+        MXDNN_CHECK(container->container.load(e, md, bytes));
+        MXDNN_CHECK(mxdnn_memory_unmap_data(m, bytes));
+        *memory = owned.release();
         return mxdnn_success;
     });
 }

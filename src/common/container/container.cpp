@@ -201,7 +201,7 @@ status_t container_t::verify(const entry_t &e) const {
     if (!e.checksum)
         return fail_with(
                 e.is_packed ? mxdnn_corrupt_blob : mxdnn_unimplemented, what(e) + " has no checksum");
-    xxh64_t sum = e.is_packed ? packed_checksum(md) : tensor_checksum(e.tensor->dtype->name, e.tensor->shape);
+    xxh64_t sum = checksum_of(e, md);
     uint64_t left = e.is_packed ? uint64_t(size_of(md)) : e.tensor->size();
     bool zeros = true;
     MXDNN_CHECK(for_pieces(*this, e, [&](const uint8_t *bytes, uint64_t size) {
@@ -211,6 +211,24 @@ status_t container_t::verify(const entry_t &e) const {
         zeros = zeros && std::all_of(bytes + n, bytes + size, [](uint8_t b) { return b == 0; });
     }));
     if (!zeros) return fail_with(mxdnn_corrupt_blob, what(e) + " has other bytes than zeros in its padding");
+    return compare(e, sum);
+}
+
+status_t container_t::load(const entry_t &e, const memory_desc_t &md, void *to) const {
+    const uint64_t size = uint64_t(size_of(md));
+    MXDNN_CHECK(read(e, 0, to, size));
+    if (!e.checksum)
+        return e.is_packed ? fail_with(mxdnn_corrupt_blob, what(e) + " has no checksum") : mxdnn_success;
+    xxh64_t sum = checksum_of(e, md);
+    sum.add(to, size_t(size));
+    return compare(e, sum);
+}
+
+xxh64_t container_t::checksum_of(const entry_t &e, const memory_desc_t &md) const {
+    return e.is_packed ? packed_checksum(md) : tensor_checksum(e.tensor->dtype->name, e.tensor->shape);
+}
+
+status_t container_t::compare(const entry_t &e, const xxh64_t &sum) const {
     const std::string found = hexadecimal(sum.value());
     if (*e.checksum != found)
         return fail_with(mxdnn_corrupt_blob,

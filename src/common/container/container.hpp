@@ -40,6 +40,8 @@ public:
     uint64_t offset_of(const entry_t &e) const { return index_.data_offset + e.tensor->begin; }
     status_t desc(const entry_t &e, memory_desc_t &md) const;
     status_t verify(const entry_t &e) const;
+    // Copies the bytes that the descriptor of the entry, md, asks for, and compares the checksum.
+    status_t load(const entry_t &e, const memory_desc_t &md, void *to) const;
     status_t read(const entry_t &e, uint64_t offset, void *buffer, uint64_t size) const;
     status_t data(const entry_t &e, const uint8_t *&data) const;
 
@@ -50,6 +52,8 @@ private:
     status_t parse();
     status_t packed_desc(const entry_t &e, memory_desc_t &md) const;
     status_t plain_desc(const entry_t &e, memory_desc_t &md) const;
+    xxh64_t checksum_of(const entry_t &e, const memory_desc_t &md) const; // before any byte was added
+    status_t compare(const entry_t &e, const xxh64_t &sum) const;
 
     safetensors::file_t file_;
     safetensors::index_t index_;

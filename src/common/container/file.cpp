@@ -79,6 +79,9 @@ status_t file_t::map(const uint8_t *&bytes) const {
         if (const status_t s = check_unchanged(); !s.ok()) return s;
         void *p = mmap(nullptr, size_t(size_), PROT_READ, MAP_SHARED, fd_, 0);
         if (p == MAP_FAILED) return error("map");
+#if defined(MADV_HUGEPAGE)
+        (void)madvise(p, size_t(size_), MADV_HUGEPAGE); // what is not in memory yet comes in large pages
+#endif
         bytes_ = static_cast<const uint8_t *>(p);
     }
     bytes = bytes_;
