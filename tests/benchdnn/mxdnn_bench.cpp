@@ -142,6 +142,8 @@ bool parse_setting(const std::string &word) {
     }
     if (option(word, "cold-cache", v))
         return settings.cold_weights = one_of(v, "cold-cache", {"none", "wei"}) == "wei", true;
+    if (option(word, "pages", v))
+        return settings.small_pages = one_of(v, "pages", {"large", "small"}) == "small", true;
     if (option(word, "plant-fault", v)) return settings.plant_fault = to_bool(v, "plant-fault"), true;
     if (option(word, "max-ms-per-prb", v)) {
         settings.ms_per_problem = to_number(v, "--max-ms-per-prb");
@@ -178,7 +180,7 @@ void print_help() {
             "          --engine=cpu|cuda|cuda:INDEX|TARGET --threads=N --seed=N --random-size=N --impl=TEXT "
             "--best-only=true|false\n"
             "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
-            "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
+            "          --cold-cache=none|wei --pages=large|small --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
             "          --perf-template=TEXT --ceilings --version\n"
             "types:   %s\n"
             "formats: %s\n"

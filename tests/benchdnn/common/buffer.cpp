@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "benchdnn/common/settings.hpp"
+
 namespace bench {
 
 void prefer_large_pages(void *memory, size_t bytes) {
@@ -23,7 +25,11 @@ buffer_t::buffer_t(size_t bytes, size_t align) : size_(bytes) {
         map_ = nullptr;
         throw std::bad_alloc();
     }
-    prefer_large_pages(map_, map_bytes_);
+    if (!settings.small_pages) prefer_large_pages(map_, map_bytes_);
+#if defined(MADV_NOHUGEPAGE)
+    else
+        (void)madvise(map_, map_bytes_, MADV_NOHUGEPAGE);
+#endif
     uint8_t *first = static_cast<uint8_t *>(map_) + page;
     mprotect(map_, page, PROT_NONE);
     mprotect(first + inner, page, PROT_NONE);

@@ -20,8 +20,9 @@ struct settings_t {
     std::string against;      // peer to time beside
     bool plant_fault = false; // alter a result before it is compared: the self-test of comparisons
     bool cold_weights = false;
-    bool random = false;     // problems are being drawn at random
-    int64_t random_size = 1; // ... so many times as large as usual, at most
+    bool small_pages = false; // data of problems, as in a file that is mapped
+    bool random = false;      // problems are being drawn at random
+    int64_t random_size = 1;  // ... so many times as large as usual, at most
     double ms_per_problem = 600;
     std::string perf_template =
             "perf,%engine%,%impl%,%prb%,%Gops%,%time%,%Gflops%,%gbw%,%roof%,%against%,%vs%";
