@@ -72,6 +72,21 @@ public:
         jnz(again, T_NEAR);
     }
 
+    // Prefetches a line of each page of 4 KB of `bytes` bytes from `at` on, to the second-level cache. `at`
+    // and `counter` change. Their addresses are translated beside each other, before weights are read there.
+    void fetch_pages(const Xbyak::Reg64 &at, const Xbyak::Reg64 &counter, int64_t bytes) {
+        constexpr int page = 4096, at_once = 8;
+        const int64_t pages = div_up(bytes, int64_t(page));
+        const auto fetch = [&](int64_t n) {
+            for (int i = 0; i < int(n); i++) prefetcht1(ptr[at + i * page]);
+        };
+        loop(counter, pages / at_once, [&] {
+            fetch(at_once);
+            add(at, at_once * page);
+        });
+        fetch(pages % at_once);
+    }
+
     // Adds a constant of any size.
     void add_imm(const Xbyak::Reg64 &r, int64_t value) {
         if (value) add(r, int(value));

@@ -30,11 +30,12 @@ using Xbyak::Reg64;
 using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64;
-constexpr int dots = k_step / 4;          // of a step, for each row
-constexpr int tile_steps = 4;             // steps that share a header
-constexpr int bias = 127;                 // of exponents
-constexpr int most_exponent = 254;        // of a normal number, with its bias
-constexpr float last_bit_one = 0x1.8p23f; // 1.5 * 2^23
+constexpr int first_level_bytes = 32 << 10; // of the cache
+constexpr int dots = k_step / 4;            // of a step, for each row
+constexpr int tile_steps = 4;               // steps that share a header
+constexpr int bias = 127;                   // of exponents
+constexpr int most_exponent = 254;          // of a normal number, with its bias
+constexpr float last_bit_one = 0x1.8p23f;   // 1.5 * 2^23
 
 class direct_int8_by_exponent_t : public jit_base_t {
 public:
@@ -52,6 +53,7 @@ private:
     const packed_shape_t shape_;
     const float unit_; // the scale of every block, if row_scaled_
     const int step_bytes_ = k_step * panel_columns * int(shape_.bits) / 8;
+    const int64_t panel_bytes_ = n16_frame_t::panel_bytes(shape_);
 
     const Zmm table_{0}, flip_{1}, scale_{2}, temp_{3};
     Zmm wei(int i) const { return Zmm(4 + i % 2); }
@@ -102,6 +104,7 @@ private:
         load_arg(src_at_.stride, offsetof(direct_args_t, src_stride));
         src_at_.set_multiples(*this, rows_);
         limit_scales();
+        fetch_next_pages();
         Xbyak::Label again;
         L(again);
         panel();
@@ -224,10 +227,22 @@ private:
         L(done);
     }
 
-    // One row waits for the weights all the time. More rows wait less if weights come to the second-level
-    // cache long before.
+    // Of all panels of this call but the first one, and of one more, the first of the next call.
+    void fetch_next_pages() {
+        load_arg(codes_, offsetof(direct_args_t, wei_stride));
+        mov(params_, slot(wei_slot));
+        add(params_, codes_);
+        fetch_pages(params_, steps_, panels_ * panel_bytes_);
+    }
+
+    // More rows than one wait less if weights come to the second-level cache long before. One row waits all
+    // the time. What the processor fetches by itself is enough for it, unless a panel displaces the row from
+    // the first-level cache.
     void fetch(const Xbyak::RegExp &at) {
-        if (rows_ == 1) return prefetcht0(ptr[at + fetch_ahead_]);
+        if (rows_ == 1) {
+            if (panel_bytes_ + shape_.K > first_level_bytes) prefetcht0(ptr[at + fetch_ahead_]);
+            return;
+        }
         prefetcht0(ptr[at + fetch_ahead_ / 2]);
         prefetcht1(ptr[at + fetch_ahead_ * 8]);
     }

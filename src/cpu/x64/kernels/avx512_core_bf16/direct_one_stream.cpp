@@ -105,6 +105,7 @@ private:
             mov(rax, arg(from));
             mov(to, rax);
         }
+        if (waits_for_weights()) fetch_next_pages();
         mov(panels_slot(), panels_);
         Xbyak::Label again;
         L(again);
@@ -118,6 +119,16 @@ private:
     }
 
     void zero(const Zmm &z) { vpxord(z, z, z); }
+
+    // One or two rows wait for the weights all the time, many rows never do.
+    bool waits_for_weights() const { return rows_ <= 2; }
+
+    // Of all panels of this call but the first one, and of one more, the first of the next call.
+    void fetch_next_pages() {
+        mov(rax, wei_slot());
+        add(rax, arg(offsetof(direct_args_t, wei_stride)));
+        fetch_pages(rax, steps_, panels_ * n16_frame_t::panel_bytes(shape_));
+    }
 
     void panel() {
         mov(codes_, wei_slot());
@@ -152,10 +163,10 @@ private:
         apply_scale();
     }
 
-    // One or two rows wait for the weights all the time, many rows never do. Between them it is better if
-    // weights come to the second-level cache long before.
+    // Where rows neither wait all the time nor never, it is better if weights come to the second-level cache
+    // long before.
     void fetch(const Xbyak::RegExp &at) {
-        const bool some_rows = rows_ > 2 && rows_ <= 3 * shape_.bits / 2;
+        const bool some_rows = !waits_for_weights() && rows_ <= 3 * shape_.bits / 2;
         prefetcht0(ptr[at + (some_rows ? fetch_ahead_ / 2 : fetch_ahead_)]);
         if (some_rows) prefetcht1(ptr[at + fetch_ahead_ * 8]);
     }
