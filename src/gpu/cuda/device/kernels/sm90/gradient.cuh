@@ -9,7 +9,8 @@
 //
 // Consumers take turns: the results of one tile are stored while the next one is multiplied. This matters
 // where groups are short: 512 rows take little longer to multiply than their sums in f32 take to store.
-// Results leave by tensor copies, because stores of fragments from registers take several times as long.
+// Results leave by tensor copies, because stores of fragments from registers take several times as long. The
+// consumers take turns with the boxes of shared memory that they leave through, too.
 //
 // The last stage of a group may hold rows of the next one, which can be anything. Its rows are multiplied
 // sixteen at a time. Those of the next group among the last sixteen become zeros in shared memory. Each
@@ -39,8 +40,11 @@ namespace gradient {
 constexpr int group_threads = 128, consumers = 2, threads = (1 + consumers) * group_threads;
 constexpr int stage_rows = 64, column_bytes = stage_rows * 128; // of 64 columns in a stage
 constexpr int producer_registers = 40, consumer_registers = 232;
-// Named barriers: of those who clear rows, and of the consumer whose turn it is.
-constexpr int clear_barrier = 1, turn_barrier = clear_barrier + consumers;
+// Named barriers: of those who clear rows, of the consumer whose turn it is, and of each of its warps whose
+// turn with the boxes it is.
+constexpr int clear_barrier = 1, turn_barrier = clear_barrier + consumers,
+              boxes_barrier = turn_barrier + consumers, barriers = boxes_barrier + consumers * 4;
+static_assert(barriers <= 16, "barriers of a CTA");
 static_assert(group_threads * (producer_registers + consumers * consumer_registers)
                       <= threads * (65536 / threads / 8 * 8),
         "registers at launch");
@@ -51,7 +55,7 @@ struct shape_t {
     static constexpr int halves = v.halves, n = v.n, pair = v.pair;
     static constexpr int tile_m = v.tile_m(), a_columns = tile_m / 64, b_columns = n / 64;
     static constexpr int stage_bytes = (a_columns + b_columns) * column_bytes;
-    static constexpr int out_bytes = consumers * 4 * v.boxes * box_bytes;
+    static constexpr int out_bytes = 4 * v.boxes * box_bytes;
     static constexpr int most_stages = 8;
     struct group_t {
         int first, rows;
@@ -262,7 +266,10 @@ __global__ void __launch_bounds__(threads, 1) gradient(const __grid_constant__ m
         const int consumer = same_in_warp(threadIdx.x / group_threads - 1);
         boxes_t<shape::v.boxes> boxes{g, args.to_map,
                 cta.stages + shape::stages * shape::stage_bytes
-                        + (threadIdx.x - group_threads) / 32 * shape::v.boxes * box_bytes};
+                        + threadIdx.x % group_threads / 32 * shape::v.boxes * box_bytes};
+        // Of this warp, and of the other consumer's that has the same boxes.
+        const int warp = int(threadIdx.x - group_threads) / 32, boxes_turn = boxes_barrier + warp,
+                  next_boxes_turn = boxes_barrier + (warp ^ 4);
         int turn = 0;
         for (int i = first; i < tiles.all; i += step, turn ^= 1) {
             const auto t = tiles.tile(i, rank);
@@ -275,13 +282,15 @@ __global__ void __launch_bounds__(threads, 1) gradient(const __grid_constant__ m
             // once.
             if (i != first) named_barrier(turn_barrier + consumer, consumers * group_threads);
             typename cta_t<shape>::sums_t sum;
-            cta.template multiply<f16>(
-                    ring, sum, rows, i + step < tiles.all ? turn_barrier + (consumer ^ 1) : 0);
+            const bool last = i + step >= tiles.all;
+            cta.template multiply<f16>(ring, sum, rows, last ? 0 : turn_barrier + (consumer ^ 1));
+            if (i != first) named_barrier(boxes_turn, 2 * 32);
 #pragma unroll
             for (int h = 0; h < shape::halves; h++)
                 boxes.template store<shape::n>(t.group, t.m + h * 64, t.n, rows == 0, sum[h]);
+            boxes.wait();
+            if (!last) named_barrier_arrive(next_boxes_turn, 2 * 32);
         }
-        boxes.wait();
     }
     if constexpr (shape::pair > 1) {
         __syncwarp();

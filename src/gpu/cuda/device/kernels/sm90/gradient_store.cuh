@@ -69,9 +69,10 @@ struct boxes_t {
         else
             store_16<f16_result_t, n>(group, m, column, sum);
     }
-    // Before the CTA ends.
+    // Until no copy reads the boxes any more.
     __device__ __forceinline__ void wait() const {
         if (threadIdx.x % 32 == 0) ptx::copies_out_wait_read<0>();
+        __syncwarp();
     }
 
 private:
