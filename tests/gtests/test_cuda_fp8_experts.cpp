@@ -119,9 +119,7 @@ TEST(cuda_fp8_experts, any_weights_get_the_layout) {
                         others = mxdnn::engine::for_target("cuda:sm_80");
     for (const memory::dim rows : {memory::dim(1), memory::dim(100000), memory::dim(MXDNN_RUNTIME_DIM_VAL)})
         for (const dt src : {dt::f8_e4m3, dt::bf16}) {
-            const bool takes = src == dt::f8_e4m3 || rows == 1;
-            EXPECT_EQ(layout_id(make_pd(hopper, true, src, dt::bf16, rows).weights_desc()),
-                    takes ? n64_f4_t::id : n64_b4_t::id);
+            EXPECT_EQ(layout_id(make_pd(hopper, true, src, dt::bf16, rows).weights_desc()), n64_f4_t::id);
             EXPECT_EQ(layout_id(make_pd(hopper, false, src, dt::bf16, rows).weights_desc()), n64_b4_t::id);
             EXPECT_EQ(layout_id(make_pd(others, true, src, dt::bf16, rows).weights_desc()), n64_b4_t::id);
         }

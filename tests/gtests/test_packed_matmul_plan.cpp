@@ -203,8 +203,6 @@ TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
     EXPECT_EQ(width(4096), 144);
     EXPECT_EQ(width(8192), 288);
     EXPECT_EQ(plan_f4_matmul(0, 6, 1, 2).grid, 1);
-    EXPECT_TRUE(f4_pays_dynamic(4 * 1024, 128));
-    EXPECT_FALSE(f4_pays_dynamic(4 * 2048, 128));
 }
 
 TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {

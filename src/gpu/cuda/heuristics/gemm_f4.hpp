@@ -15,9 +15,6 @@ constexpr int gemm_f4_first = gemm_narrow_first + narrow_count; // the number of
 constexpr bool is_f4(int variant) { return variant >= gemm_f4_first && variant < gemm_f4_first + f4_count; }
 constexpr int f4_width(int variant) { return f4_widths[variant - gemm_f4_first]; }
 
-// Whether weights in n64_f4 are faster than those in n64_b4 where rows are quantised in execute. For codes
-// that are given they always are.
-bool f4_pays_dynamic(int64_t rows, int groups);
 matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count);
 
 } // namespace packed

@@ -215,11 +215,6 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
     return {kernel_id_t::sm90_gemm, gemm_fp8, 1, int(grid) * pair};
 }
 
-bool f4_pays_dynamic(int64_t rows, int groups) {
-    constexpr int64_t most_rows = 48; // of a group, in blocks whose sums meet the scales
-    return rows <= most_rows * std::max(groups, 1);
-}
-
 matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     const int64_t column_groups = div_up(N, 4 * tile);

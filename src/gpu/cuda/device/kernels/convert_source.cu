@@ -87,17 +87,6 @@ __device__ __forceinline__ void load_codes(
     }
 }
 
-// The largest value of all threads. All threads call it.
-__device__ uint32_t largest_of_all(uint32_t mine) {
-    __shared__ uint32_t largest[threads / 32];
-    uint32_t most = __reduce_max_sync(~0u, mine);
-    __syncthreads(); // the result of the previous call has been read
-    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
-    __syncthreads();
-    for (int i = 0; i < threads / 32; i++) most = max(most, largest[i]);
-    return most;
-}
-
 // The row of the scales that belongs to row m of the source; -1: none, because the row is in no group. All
 // threads call it.
 __device__ int64_t scale_row_of(const convert_source_args_t &a, int64_t m) {
@@ -131,7 +120,7 @@ __device__ float enlarged(const convert_source_args_t &a, int64_t m, int64_t K, 
         const uint32_t scale = *scale_at(a, m, b);
         if (scale != e8m0_t::nan_code) most = max(most, scale);
     }
-    return small_row_factor(largest_of_all(most), element_emax);
+    return small_row_factor(largest_of_all<threads>(most), element_emax);
 }
 
 // The bits of the largest magnitude of a row in high precision.
@@ -144,7 +133,7 @@ __device__ uint32_t row_amax(const convert_source_args_t &a, const uint8_t *row,
 #pragma unroll
         for (int i = 0; i < each; i++) most = max(most, magnitude_bits(x[i]));
     }
-    return largest_of_all(most);
+    return largest_of_all<threads>(most);
 }
 
 // Values of the codes of MXINT8. Four neighbouring threads have a block.
@@ -384,12 +373,12 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const convert_source_args_t *>(args);
     if (fp8_rows_t::takes(a)) {
         const bool quantises = fp8_rows_t::quantises(a);
-        const unsigned grid = unsigned(std::min<int64_t>(
-                div_up(a.rows, fp8_rows_t::warps), int64_t(at.sm_count) * fp8_rows_t::ctas(quantises)));
+        const unsigned grid = unsigned(std::min<int64_t>(div_up(a.rows, fp8_rows_t::teams(quantises)),
+                int64_t(at.sm_count) * fp8_rows_t::ctas(quantises)));
         const kernel_t kernel = quantises ? a.codes ? fp8_rows<true, true> : fp8_rows<true, false>
                                 : a.codes ? fp8_rows<false, true>
                                           : fp8_rows<false, false>;
-        return launch_kernel(at, kernel, {grid, fp8_rows_t::threads, 0, a.early}, a);
+        return launch_kernel(at, kernel, {grid, unsigned(fp8_rows_t::threads(quantises)), 0, a.early}, a);
     }
     if (mx_rows_t::takes(a)) {
         const dim3 grid(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of f8_e4m3 at the speed of memory: from codes or from bf16, as codes, in their own order or in
-// that of wgmma's registers, or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as
-// whole pieces of 16 bytes.
+// that of wgmma's registers, or as bf16 again. A team takes a row, a lane 32 neighbours of it at a time, as
+// whole pieces of 16 bytes. A team is a warp or, where rows are quantised, a CTA: that is much work for each
+// element, and the matmul waits for the last row.
 #pragma once
 
 #include "gpu/cuda/device/kernels/convert_source_row.cuh"
@@ -13,10 +14,12 @@ namespace cuda {
 namespace packed {
 
 struct fp8_rows_t {
-    static constexpr int threads = 256, warps = threads / 32;
-    static constexpr int ctas(bool quantises) { return quantises ? 2 : 4; } // CTAs of a multiprocessor
+    static constexpr int threads(bool quantises) { return quantises ? 128 : 256; }
+    static constexpr int team(bool quantises) { return quantises ? 128 : 32; } // threads that have a row
+    static constexpr int teams(bool quantises) { return threads(quantises) / team(quantises); }
+    static constexpr int ctas(bool quantises) { return quantises ? 8 : 4; } // of a multiprocessor
     static constexpr int unit = 32;                                         // elements of a lane
-    static constexpr int held = 4; // units of a lane that are loaded at a time
+    static constexpr int once = 128; // units of a row that are loaded at a time
     // Whether the kernel can read rows of these types at these addresses.
     static bool may_take(const convert_source_args_t &a) {
         return a.dt == (quantises(a) ? mxdnn_bf16 : mxdnn_f8_e4m3)
@@ -79,23 +82,25 @@ struct divisor_t {
 // quantises: the source is bf16, with one scale per row. Otherwise it is codes with given scales.
 // makes_codes: the result is codes. Otherwise it is bf16.
 template <bool quantises, bool makes_codes>
-__global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantises))
+__global__ void __launch_bounds__(fp8_rows_t::threads(quantises), fp8_rows_t::ctas(quantises))
         fp8_rows(const __grid_constant__ convert_source_args_t a) {
     using k = fp8_rows_t;
     constexpr int words = quantises ? 16 : 8; // of a unit
+    constexpr int threads = k::threads(quantises), team = k::team(quantises), teams = k::teams(quantises),
+                  held = k::once / team;
     ptx::let_later_kernels_start();
     ptx::wait_for_earlier_kernels();
-    const int lane = threadIdx.x % 32, units = int(a.stride / k::unit);
-    for (int64_t r = int64_t(blockIdx.x) * k::warps + threadIdx.x / 32; r < a.rows;
-            r += int64_t(gridDim.x) * k::warps) {
+    const int lane = threadIdx.x % team, units = int(a.stride / k::unit);
+    for (int64_t r = int64_t(blockIdx.x) * teams + threadIdx.x / team; r < a.rows;
+            r += int64_t(gridDim.x) * teams) {
         const int64_t m = source_row_of(a, r);
         const int taken = m < 0 ? 0 : int(a.K / k::unit); // the other elements are zeros
         const uint8_t *row = a.elements + m * a.row_step;
-        uint32_t x[k::held][words];
+        uint32_t x[held][words];
         const auto load = [&](int first) {
 #pragma unroll
-            for (int h = 0; h < k::held; h++) {
-                const int u = first + 32 * h + lane;
+            for (int h = 0; h < held; h++) {
+                const int u = first + team * h + lane;
 #pragma unroll
                 for (int i = 0; i < words; i += 4) {
                     const uint4 v = u < taken ? __ldcs(reinterpret_cast<const uint4 *>(
@@ -108,25 +113,24 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
         float step = 1.f;
         if constexpr (quantises) {
             uint32_t most = 0; // in halves
-            for (int first = 0; first < units; first += 32 * k::held) {
+            for (int first = 0; first < units; first += k::once) {
                 load(first);
 #pragma unroll
-                for (int h = 0; h < k::held; h++)
+                for (int h = 0; h < held; h++)
 #pragma unroll
                     for (int i = 0; i < words; i++) most = __vmaxu2(most, x[h][i] & 0x7FFF7FFFu);
             }
-            most = __reduce_max_sync(~0u, max(most & 0xFFFF, most >> 16));
-            step = row_fp8_scale(most << 16);
+            step = row_fp8_scale(largest_of_all<threads>(max(most & 0xFFFF, most >> 16)) << 16);
         }
         if (lane == 0)
             a.factors[r] = quantises ? step : m < 0 ? 1.f : row_scale(a.quant.scale_dt, scale_at(a, m, 0));
         const bool nan = is_nan(step);
         const divisor_t divide(step);
-        for (int first = 0; first < units; first += 32 * k::held) {
-            if (!quantises || units > 32 * k::held) load(first);
+        for (int first = 0; first < units; first += k::once) {
+            if (!quantises || units > k::once) load(first);
 #pragma unroll
-            for (int h = 0; h < k::held; h++) {
-                const int u = first + 32 * h + lane;
+            for (int h = 0; h < held; h++) {
+                const int u = first + team * h + lane;
                 if (u >= units) break;
                 const int64_t to = r * a.stride + int64_t(u) * k::unit;
                 uint32_t codes[8];

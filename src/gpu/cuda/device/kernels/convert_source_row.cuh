@@ -46,6 +46,18 @@ __device__ inline float row_scale(data_type_t dt, const uint8_t *p) {
                               : __half2float(__ushort_as_half(uint16_t(code)));
 }
 
+// The largest value of all threads of a CTA. All of them call it.
+template <int threads>
+__device__ uint32_t largest_of_all(uint32_t mine) {
+    __shared__ uint32_t largest[threads / 32];
+    uint32_t most = __reduce_max_sync(~0u, mine);
+    __syncthreads(); // the result of the previous call has been read
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
+    __syncthreads();
+    for (int i = 0; i < threads / 32; i++) most = max(most, largest[i]);
+    return most;
+}
+
 __device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
     uint32_t r;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));

@@ -203,18 +203,7 @@ std::string packed_grouped_matmul_t<kernels>::pd_t::plan_text() const {
 }
 
 bool takes_fp8_layout(const problem_t &p) {
-    if (!check_fp8_problem(p).ok() || !check_packed_problem(p, sm90_matmul_kernels, false).ok()) return false;
-    int64_t rows = listed_rows(p);
-    if (rows == runtime_dim && !has_runtime_dims(p.src) && !has_runtime_dims(p.dst)) {
-        // With indices on both sides there may be more.
-        for (const memory_desc_t *md : {&p.src, &p.dst}) {
-            int64_t of_side = 1;
-            for (int i = 0; i < md->ndims - 1; i++) of_side *= md->dims[i];
-            rows = std::max(rows, of_side);
-        }
-    }
-    return !p.attr.src.is_dynamic()
-           || (rows != runtime_dim && packed::f4_pays_dynamic(rows, int(p.weights.dims[0])));
+    return check_fp8_problem(p).ok() && check_packed_problem(p, sm90_matmul_kernels, false).ok();
 }
 
 reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {

@@ -41,8 +41,7 @@ struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
     };
 };
 
-// Whether the weights of a problem are best in n64_f4: if it may be multiplied in FP8, and rows that are
-// quantised in execute are few, as far as the descriptors say.
+// Whether the weights of a problem are best in n64_f4: if it may be multiplied in FP8.
 bool takes_fp8_layout(const problem_t &p);
 
 } // namespace cuda
