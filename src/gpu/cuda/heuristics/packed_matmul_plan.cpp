@@ -217,10 +217,9 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
 
 matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
-    const int64_t column_groups = div_up(N, 4 * tile);
     candidate_t best{{kernel_id_t::sm90_gemm, gemm_f4_first, 1, 1}, 1e300};
     for (int v = gemm_f4_first; is_f4(v); v++) {
-        const int width = f4_width(v), pair = gemm_pair(width);
+        const int width = f4_width(v), pair = gemm_pair(width), panels = f4_panels(width);
         // The cost of a block for 128 rows of K, in cycles: of few rows that of reading the weights, of many
         // that of decoding and multiplying by four panels.
         const double cost = spread.mean([&](int64_t of_group) {
@@ -228,11 +227,11 @@ matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) 
             return double(blocks)
                    * (width <= 48     ? 1480. + 3. * double(each) + double(width)
                            : pair > 1 ? 1910. + 10. * double(each)
-                                      : std::max(1640., 865. + 13. * double(each)));
+                                      : std::max(1700., 790. + 11.4 * double(each)));
         });
         const double blocks =
                 spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
-        const int64_t grid = spread.grid(blocks * double(column_groups), sm_count / pair);
+        const int64_t grid = spread.grid(blocks * double(div_up(N, panels * tile)), sm_count / pair);
         consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid) * pair}, cost});
     }
     return best.plan;

@@ -70,7 +70,7 @@ struct f4_lookup_t {
     }
 };
 
-// MXFP4 weights in n64_f4; for the widest blocks.
+// MXFP4 weights in n64_f4: for three consumers, and for pairs of CTAs.
 struct f4_as_fp8_t : mxfp4_t {};
 struct f4_wide_t : mxfp4_t {};
 

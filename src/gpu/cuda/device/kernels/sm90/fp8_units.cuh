@@ -74,8 +74,7 @@ struct fp8_b4_t : fp8_unit_base_t {
         uint32_t one_by_one; // whether the blocks have to be multiplied one by one
         uint32_t unused[3];
     };
-    __device__ static __forceinline__ void note(
-            facts_t &to, const fp8_block_scales_t &s, uint32_t, int lane) {
+    __device__ static __forceinline__ void note(facts_t &to, const fp8_block_scales_t &s, int lane) {
         to.factors[lane] = make_uint4(mxfp4_as_fp8_t::factors(s.scales[0], s.largest),
                 mxfp4_as_fp8_t::factors(s.scales[1], s.largest),
                 mxfp4_as_fp8_t::factors(s.scales[2], s.largest),
@@ -105,59 +104,17 @@ struct fp8_b4_t : fp8_unit_base_t {
     }
 };
 
-// The layout n64_f4.
+// The layout n64_f4. apart_: see begin().
+template <bool apart_>
 struct fp8_f4_t : fp8_unit_base_t {
-    static constexpr bool apart = true;
-    struct facts_t {
-        uint4 tables[blocks][32]; // for each word: the tables of both columns
-        float2 largest[32];
-        uint32_t one_by_one;
-        uint32_t unused[3];
-    };
-    // all: the tables of f4_lookup_t.
-    __device__ static __forceinline__ void note(
-            facts_t &to, const fp8_block_scales_t &s, uint32_t all, int lane) {
-        const ptx::shared_reader_t tables{all};
-#pragma unroll
-        for (int j = 0; j < blocks; j++) {
-            const uint32_t below = s.largest - s.scales[j];
-            const uint2 c = tables.read_8(int(below & 15) * 8), c8 = tables.read_8(int(below >> 16 & 15) * 8);
-            to.tables[j][lane] = make_uint4(c.x, c.y, c8.x, c8.y);
-        }
-    }
-    struct raw_t {
-        uint4 codes[tiles];
-        ptx::shared_reader_t tables;
-    };
-    __device__ static __forceinline__ raw_t read(uint32_t facts, uint32_t, uint32_t panel, int thread) {
-        const ptx::shared_reader_t words{panel + mxfp4_t::max_header + thread * 16};
-        return {{words.read_16(), words.read_16(tile_bytes)},
-                {facts + uint32_t(offsetof(facts_t, tables)) + thread / 4 * 16}};
-    }
-    template <int j>
-    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &raw) {
-        const uint4 c = raw.codes[j / 2], t = raw.tables.read_16(j * 512);
-        f4_lookup_t::decode(
-                a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y, make_uint2(t.x, t.y), make_uint2(t.z, t.w));
-    }
-    __device__ static __forceinline__ void decode_e5m2(
-            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
-        f4_lookup_t::decode(a, first, second, f4_lookup_t::table_e5m2(scales & 0xFFFFu),
-                f4_lookup_t::table_e5m2(scales >> 16));
-    }
-};
-
-// The same for the widest blocks, whose stages leave less room: consumers find the tables themselves.
-struct fp8_f4_wide_t : fp8_f4_t {
-    static constexpr bool apart = false;
+    static constexpr bool apart = apart_;
     struct facts_t {
         uint2 places[32]; // for each word: a byte for each block and column, where its table is
         float2 largest[32];
         uint32_t one_by_one;
         uint32_t unused[3];
     };
-    __device__ static __forceinline__ void note(
-            facts_t &to, const fp8_block_scales_t &s, uint32_t, int lane) {
+    __device__ static __forceinline__ void note(facts_t &to, const fp8_block_scales_t &s, int lane) {
         uint32_t at[blocks];
 #pragma unroll
         for (int j = 0; j < blocks; j++)
@@ -182,6 +139,11 @@ struct fp8_f4_wide_t : fp8_f4_t {
         f4_lookup_t::decode(a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y, tables.read_8(places & 0xFF),
                 tables.read_8(places >> 8 & 0xFF));
     }
+    __device__ static __forceinline__ void decode_e5m2(
+            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
+        f4_lookup_t::decode(a, first, second, f4_lookup_t::table_e5m2(scales & 0xFFFFu),
+                f4_lookup_t::table_e5m2(scales >> 16));
+    }
 };
 
 // most_rows: the rows that are multiplied at a time, at most.
@@ -191,25 +153,25 @@ struct fp8_unit_t : codes_t {
     using typename codes_t::facts_t;
     using typename codes_t::unit_t;
 
-    // A warp computes the facts about `count` panels, with one tile or two. `all`: see above.
+    // A warp computes the facts about `count` panels, with one tile or two.
     template <int count, typename facts_of_t>
     __device__ static __forceinline__ void look_at_scales(
-            const facts_of_t &facts_of, const uint32_t (&panel)[count], uint32_t all, int lane, bool second) {
+            const facts_of_t &facts_of, const uint32_t (&panel)[count], int lane, bool second) {
         fp8_block_scales_t s[count];
 #pragma unroll
         for (int p = 0; p < count; p++) s[p] = fp8_block_scales_t(panel[p], lane, second);
 #pragma unroll
         for (int p = 0; p < count; p++) {
             facts_t &to = facts_of(panel[p]);
-            codes_t::note(to, s[p], all, lane);
+            codes_t::note(to, s[p], lane);
             to.largest[lane] = s[p].factors();
             const bool any = __any_sync(~0u, s[p].special());
             if (lane == 0) to.one_by_one = any;
         }
     }
 
-    // ptxas serialises products (C7511) unless, for n64_f4, sums begin with a value, and code for so many
-    // rows is not shared with that for others; and unless, for n64_b4, neither is said.
+    // ptxas serialises products (C7511) unless, for three consumers, sums begin with a value, and code for so
+    // many rows is not shared with that for others; and unless, for pairs of CTAs, neither is said.
     template <size_t n>
     __device__ static __forceinline__ void begin(float (&part)[n]) {
         if constexpr (codes_t::apart)
@@ -314,11 +276,11 @@ struct fp8_units_of<mxfp4_as_fp8_t> {
 };
 template <>
 struct fp8_units_of<f4_as_fp8_t> {
-    using type = fp8_unit_t<fp8_f4_t, 72>;
+    using type = fp8_unit_t<fp8_f4_t<true>, 72>;
 };
 template <>
 struct fp8_units_of<f4_wide_t> {
-    using type = fp8_unit_t<fp8_f4_wide_t, 72>;
+    using type = fp8_unit_t<fp8_f4_t<false>, 72>;
 };
 
 } // namespace packed

@@ -2,10 +2,11 @@
 // Matmul for many rows of the source: bound by the tensor cores.
 //
 // A CTA is a producer warpgroup and two consumer warpgroups, or four where rows are few. A work item is four
-// panels of 64 columns, a block of up to `width` rows of the source, and a share of K. Wide blocks leave a
-// consumer registers for the sums of one panel only: then two CTAs of a cluster have two panels each, and
-// send each other half of the source rows. Wide, because a weight is decoded once for all rows of a block:
-// that costs time where the tensor cores wait for it, and power where they do not.
+// panels of 64 columns (three with as many consumers, gemm_shared.cuh), a block of up to `width` rows of the
+// source, and a share of K. Wide blocks leave a consumer registers for the sums of one panel only: then two
+// CTAs of a cluster have two panels each, and send each other half of the source rows. Wide, because a weight
+// is decoded once for all rows of a block: that costs time where the tensor cores wait for it, and power
+// where they do not.
 //
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the

@@ -127,22 +127,25 @@ struct gemm_cta_t {
             int warp, int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         using unit = typename shared_t::fp8_unit_t;
-        constexpr int count = shared_t::panels / warps;
+        constexpr int count = (shared_t::panels + warps - 1) / warps;
+        const auto slot = [warp](int p) { // the last panel may be looked at twice
+            const int i = warp * count + p;
+            return count * warps > shared_t::panels ? min(i, shared_t::panels - 1) : i;
+        };
         const int panels = panel_map.slots(panel_group);
-        const uint32_t tables = full + shared_t::tables_offset;
         ring_t ring(position);
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(full + 8 * ring.slot, ring.round);
             uint32_t panel[count];
             for (int p = 0; p < count; p++)
                 panel[p] = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
-                           + (warp * count + p) * shared_t::slot_bytes;
+                           + slot(p) * shared_t::slot_bytes;
             unit::template look_at_scales<count>(
-                    [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, tables, lane,
+                    [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, lane,
                     has_second_tile(s));
             if (lane == 0)
                 for (int p = 0; p < count; p++)
-                    if (warp * count + p >= panels) facts_of(panel[p]).one_by_one = 0;
+                    if (slot(p) >= panels) facts_of(panel[p]).one_by_one = 0;
             if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)
@@ -379,16 +382,20 @@ struct gemm_cta_t {
 #pragma unroll
                     for (int i = 0; i < k::rows_out / 2; i++)
                         if (part / 2 + i < width / 2)
-                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                            out[(i / 4 * 8 + row + i % 2) * shared_t::out_pitch + p * k::panel_columns + own
                                     + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
             }
             named_barrier(k::team_barrier + team, shared_t::team);
             constexpr int at_once = 2; // rows_out is a multiple of this many steps
-            const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
+            // Three panels have more members for one of gates than a step has rows.
+            const int r_step = shared_t::three ? min(shared_t::team / quads, k::rows_out / at_once)
+                                               : shared_t::team / quads,
+                      end = min(k::rows_out, block.rows - r0);
             for (int r = member / quads; r < end; r += at_once * r_step) {
-                const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
+                if (shared_t::three && member / quads >= r_step) break;
+                const float *at = out + r * shared_t::out_pitch + panel_map.slot_column(quad);
                 columns.template store<at_once>(args, block.first + r0 + r, r_step, block.first + r0 + end,
-                        at, at + up, r_step * k::out_pitch);
+                        at, at + up, r_step * shared_t::out_pitch);
             }
             named_barrier(k::team_barrier + team, shared_t::team);
         }

@@ -17,6 +17,7 @@ template <typename format, int i>
 constexpr built_t<gemm_args_t> built() {
     constexpr int width = f4_widths[i];
     using shared_t = gemm_shared_t<format, width>;
+    static_assert(shared_t::panels * shared_t::pair == f4_panels(width), "as planned");
     return {gemm<format, width>, shared_t::threads, shared_t::bytes, shared_t::pair};
 }
 

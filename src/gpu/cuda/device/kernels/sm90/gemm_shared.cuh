@@ -31,10 +31,8 @@ struct gemm_t {
     static constexpr int tile_rows = 64, src_row_bytes = 128; // of a stage
     static constexpr int max_stages = 8;
     static constexpr int known_items = 32; // items that a CTA stores (gemm_items.cuh)
-    // Teams of consumers with two panels store sums. A row has 4 floats more than columns, so that the lanes
-    // of a fragment write to different banks. rows_out rows are stored at a time if K is not shared.
-    static constexpr int team_panels = 2, max_teams = 2, out_pitch = team_panels * panel_columns + 4,
-                         rows_out = 32;
+    // Teams of consumers store sums, rows_out rows at a time if K is not shared.
+    static constexpr int max_teams = 2, rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is the barrier of all threads.
     static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams;
@@ -53,14 +51,20 @@ struct gemm_shared_t {
     static constexpr bool by_blocks = std::is_same_v<format, f4_e5m2_t>,
                           searches = !std::is_void_v<fp8_unit_t>, fp8 = by_blocks || searches;
     static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
+    // Three consumers with a panel each: the registers of four would not hold sums of FP8 beside those in
+    // f32, and those of two that have two panels hide less latency.
+    static constexpr bool three = std::is_same_v<format, f4_as_fp8_t>;
     // CTAs of a cluster that have the same source rows, and send them to each other.
-    static constexpr int pair = gemm_pair(width), panels = 4 / pair;
-    static constexpr int panels_each = width <= 64 || pair == 2 ? 1 : 2,
+    static constexpr int pair = gemm_pair(width), panels = three ? 3 : 4 / pair;
+    static constexpr int panels_each = width <= 64 || pair == 2 || three ? 1 : 2,
                          consumer_groups = panels / panels_each;
     static_assert(width % k::row_step == 0 && width * panels_each <= 288, "sums fill the registers");
     static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
-    static constexpr int teams = panels / k::team_panels, team_groups = consumer_groups / teams,
-                         team = team_groups * k::group;
+    // A team has two panels, or all three. In shared memory a row has 4 floats more than columns, so that the
+    // lanes of a fragment write to different banks.
+    static constexpr int team_panels = three ? 3 : 2, teams = panels / team_panels,
+                         team_groups = consumer_groups / teams, team = team_groups * k::group,
+                         out_pitch = team_panels * k::panel_columns + 4;
     // Rows of a tensor copy.
     static constexpr int box_rows = gemm_box_rows(width), box_bytes = box_rows * k::src_row_bytes;
     // Registers of a thread. They move from the producer, which needs few, to the consumers, within the
@@ -74,16 +78,17 @@ struct gemm_shared_t {
     static constexpr int producer_registers = consumer_groups == 4 ? 32
                                               : widest             ? 40
                                                                    : 56,
-                         consumer_registers = consumer_groups == 4 ? 112
-                                              : widest             ? 232
-                                                                   : 224;
+                         consumer_registers = consumer_groups == 4   ? 112
+                                              : consumer_groups == 3 ? 152
+                                              : widest               ? 232
+                                                                     : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
     // Factors of rows: those of a consumer's block, or for FP8 those of an item, for all consumers. The
     // latter are written with its last stage, when the ring has been through all earlier items but the last
     // `stages`.
-    static constexpr int factor_sets = searches ? (width >= 144 ? 5 : 9) : consumer_groups;
+    static constexpr int factor_sets = searches ? (width > 144 ? 5 : width == 144 ? 6 : 9) : consumer_groups;
     struct head_t {
         // A pair of CTAs has `empty` for the rows of both. Weights come when their own CTA has `read` them.
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
@@ -98,7 +103,7 @@ struct gemm_shared_t {
                          factors_offset = int(offsetof(head_t, row_factors)),
                          tables_offset = int(offsetof(head_t, fp8_tables));
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
-    static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
+    static constexpr int out_bytes = k::rows_out * out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
     static constexpr int facts_bytes = [] {
