@@ -9,6 +9,7 @@
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/interface/convert_source_args.hpp"
 
 namespace mxdnn {
@@ -56,12 +57,6 @@ __device__ uint32_t largest_of_all(uint32_t mine) {
     __syncthreads();
     for (int i = 0; i < threads / 32; i++) most = max(most, largest[i]);
     return most;
-}
-
-__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
 }
 
 __device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {

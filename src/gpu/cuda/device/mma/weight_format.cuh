@@ -51,11 +51,6 @@ __device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
         asm("{\n\t.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tmov.b32 %0, {l, l};\n\t}" : "=r"(both) : "r"(v));
     return both;
 }
-__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
 // (a & mask) | c in one instruction. Written with operators, two constants become two.
 __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t mask, uint32_t c) {
     uint32_t r;

@@ -6,6 +6,19 @@
 
 namespace mxdnn {
 namespace impl {
+
+// Two f32, rounded to bf16 or f16 side by side.
+__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+__device__ __forceinline__ uint32_t to_f16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
 namespace cuda {
 
 struct bf16x2_t {
@@ -40,11 +53,7 @@ struct f16x2_t {
         const uint32_t b = bits_of(x), sign = b >> 31 << 15;
         return (b == 0 ? 0 : sign | ((b & 0x7fffffffu) - (112u << 23)) >> 13) * 0x10001;
     }
-    __device__ static __forceinline__ uint32_t of_f32(float x) {
-        uint32_t d;
-        asm("cvt.rn.f16x2.f32 %0, %1, %1;" : "=r"(d) : "f"(x));
-        return d;
-    }
+    __device__ static __forceinline__ uint32_t of_f32(float x) { return to_f16x2(x, x); }
     __device__ static __forceinline__ uint32_t fma(uint32_t a, uint32_t b, uint32_t c) {
         uint32_t d;
         asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));

@@ -7,6 +7,7 @@
 
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/ptx/copy_out.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/device/ptx/zeros.cuh"
 #include "gpu/cuda/interface/gradient_args.hpp"
 
@@ -24,21 +25,13 @@ struct bf16_result_t {
     using one = __nv_bfloat16;
     __device__ static float widen(__nv_bfloat16 v) { return __bfloat162float(v); }
     __device__ static __nv_bfloat16 narrow(float v) { return __float2bfloat16_rn(v); }
-    __device__ static uint32_t pair(float x, float y) {
-        uint32_t d;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(y), "f"(x));
-        return d;
-    }
+    __device__ static uint32_t pair(float x, float y) { return to_bf16x2(x, y); }
 };
 struct f16_result_t {
     using one = __half;
     __device__ static float widen(__half v) { return __half2float(v); }
     __device__ static __half narrow(float v) { return __float2half_rn(v); }
-    __device__ static uint32_t pair(float x, float y) {
-        uint32_t d;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(y), "f"(x));
-        return d;
-    }
+    __device__ static uint32_t pair(float x, float y) { return to_f16x2(x, y); }
 };
 
 // Sums become results in boxes of 16 rows of 128 bytes in shared memory, under the 128-byte swizzle.
