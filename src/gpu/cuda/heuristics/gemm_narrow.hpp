@@ -17,8 +17,12 @@ struct narrow_shape_t {
 constexpr int narrow_parts[] = {1, 2, 4};
 constexpr narrow_shape_t narrow_shapes[] = {
         {32, 1}, {48, 1}, {64, 1}, {32, 2}, {48, 2}, {64, 2}, {32, 4}, {48, 4}, {64, 4}};
-constexpr int narrow_count = sizeof(narrow_shapes) / sizeof(narrow_shapes[0]),
-              narrow_most = narrow_shapes[2].width;
+constexpr int narrow_count = sizeof(narrow_shapes) / sizeof(narrow_shapes[0]);
+constexpr int narrow_most = [] { // rows
+    int most = 0;
+    for (const narrow_shape_t &shape : narrow_shapes) most = shape.width > most ? shape.width : most;
+    return most;
+}();
 constexpr int gemm_narrow_first = gemm_fp8 + 1; // the number of the first one
 constexpr bool is_narrow(int variant) {
     return variant >= gemm_narrow_first && variant < gemm_narrow_first + narrow_count;

@@ -16,6 +16,14 @@ namespace packed {
 template <typename format, int width>
 struct gemm_cta_t;
 
+// A consumer's first panel in the first stage.
+template <typename format, int width>
+__device__ __forceinline__ uint32_t first_panel_of(const gemm_cta_t<format, width> &cta) {
+    using shared_t = gemm_shared_t<format, width>;
+    const int consumer = threadIdx.x / gemm_t::group - 1;
+    return cta.stages + shared_t::src_bytes + consumer * shared_t::panels_each * shared_t::slot_bytes;
+}
+
 // From codes with the scales of their blocks, which warps of the producer have looked at.
 template <int rows, typename format, int width>
 __device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &cta,
@@ -24,10 +32,8 @@ __device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &ct
     using k = gemm_t;
     using shared_t = gemm_shared_t<format, width>;
     using unit = typename shared_t::fp8_unit_t;
-    const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
-    const uint32_t own = cta.stages + shared_t::src_bytes
-                         + consumer * shared_t::panels_each * shared_t::slot_bytes,
-                   tables = cta.full + shared_t::tables_offset;
+    const int thread = threadIdx.x % k::group;
+    const uint32_t own = first_panel_of(cta), tables = cta.full + shared_t::tables_offset;
     typename unit::part_t part;
     unit::begin(part);
 #pragma unroll 1
@@ -69,10 +75,9 @@ __device__ __forceinline__ void multiply_blocks(const gemm_cta_t<format, width> 
     using k = gemm_t;
     using shared_t = gemm_shared_t<format, width>;
     static_assert(shared_t::panels_each == 1, "a unit is a stage");
-    const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+    const int thread = threadIdx.x % k::group;
     const place_t place = format::place(thread, cta.args.tiling);
-    const uint32_t own = cta.stages + shared_t::src_bytes + consumer * shared_t::slot_bytes,
-                   first_b = __shfl_sync(~0u, wgmma::b_descriptor(cta.stages), 0);
+    const uint32_t own = first_panel_of(cta), first_b = __shfl_sync(~0u, wgmma::b_descriptor(cta.stages), 0);
     uint32_t scales_at = own + place.scales, codes_at = own + place.codes, all_at = own + thread % 32 * 4;
     uint32_t full = cta.full;
     // As in gemm_cta_t::multiply().

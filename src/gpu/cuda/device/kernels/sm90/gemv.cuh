@@ -27,6 +27,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/gemv_one_row.cuh"
@@ -81,9 +82,11 @@ struct gemv_variant_t {
     static constexpr bool boxes = row_tiles > 1;
     static_assert(boxes || stage_steps * k::row_bytes == 32 * 16, "a lane for 16 bytes of a stage's row");
     static_assert(!one_row || (row_tiles == 1 && stage_steps == one_row_t::steps), "one_row.cuh");
-    struct head_t {
+    struct barriers_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
-        uint64_t source_full[k::max_stages], source_empty[k::max_stages];
+    };
+    struct head_t {
+        barriers_t weights, source;
         uint64_t sums_ready, sums_free;
         alignas(16) uint32_t args[sizeof(matmul_args_t) / 4];
     };
@@ -203,15 +206,15 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
     const bool holds_all = tiles_each << shift <= room * stage_steps;
     const int ring = holds_all ? room : min(room, variant::part_stages);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_free = shared_address(&head.sums_free);
-    constexpr uint32_t to_empty = sizeof(head.full); // from the full barrier of a stage to its empty one
-    static_assert(sizeof(head.source_full) == to_empty, "the same for both kinds");
+    // From the full barrier of a stage to its empty one.
+    constexpr uint32_t to_empty = uint32_t(offsetof(typename variant::barriers_t, empty));
     const auto ring_of = [&](int team) { return base + variant::codes_at + team * ring * stage_bytes; };
-    const auto full_of = [&](int team) { return shared_address(head.full) + 8 * team * ring; };
+    const auto full_of = [&](int team) { return shared_address(head.weights.full) + 8 * team * ring; };
     const auto source_of = [&](int team) {
         return base + variant::source_at + team * (source_ring * variant::source_stage);
     };
     const auto source_full_of = [&](int team) {
-        return shared_address(head.source_full) + 8 * team * source_ring;
+        return shared_address(head.source.full) + 8 * team * source_ring;
     };
 
     // The barriers of the other CTA are initialised, and the earlier kernel has ended. Every warp that has
