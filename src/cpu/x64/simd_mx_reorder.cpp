@@ -27,7 +27,7 @@ public:
         lines_ = md_.dims[c.dst.line_dim];
         length_ = md_.dims[c.dst.pos_dim];
         batch_ = batch_of(md_);
-        chunks_ = div_up(length_, c.chunk);
+        chunks_ = div_up(length_, c.item_length());
         groups_ = div_up(lines_, c.item_lines());
         per_entry_ = groups_ * chunks_;
     }
@@ -76,7 +76,7 @@ private:
     item_t item(int64_t i) const {
         const int64_t group = c_.along_lines ? i / chunks_ : i % groups_,
                       chunk = c_.along_lines ? i % chunks_ : i / groups_;
-        return {group * c_.item_lines(), chunk * c_.chunk};
+        return {group * c_.item_lines(), chunk * c_.item_length()};
     }
 };
 

@@ -16,50 +16,54 @@ struct rows_t {
     int rows, lines;
     uint8_t *codes;
     int64_t pitch;
+    const uint8_t
+            *next; // rows to prefetch meanwhile: each begins on another page, which hardware does not follow
+
+    // Some are prefetched while rows are measured, most while they are encoded, which takes longer.
+    static constexpr bool is_fetched_early(int row) { return row % 4 == 3; }
 };
 
-// The number of rows that are prefetched. Each row begins on another page, which hardware does not follow.
-constexpr int rows_ahead = 16;
-
 // The reduction larger(previous, elements) over all rows of n vectors, from vector `first` on, as f32 bits.
-template <typename S, int n, typename F>
+template <typename S, int n, bool fetches, typename F>
 MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32_t *out) {
     constexpr int bytes = int(sizeof(__m256i));
     __m256i most[n];
     for (int v = 0; v < n; v++) most[v] = _mm256_setzero_si256();
     const uint8_t *p = q.src + first * bytes;
     for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
-        prefetch<size_t(n * bytes)>(p + rows_ahead * q.row_bytes);
+        if (fetches && rows_t::is_fetched_early(r))
+            prefetch<size_t(n * bytes)>(q.next + first * bytes + r * q.row_bytes);
         for (int v = 0; v < n; v++)
             most[v] = larger(most[v], reinterpret_cast<const typename S::raw_t *>(p + v * bytes));
     }
     for (int v = 0; v < n; v++) S::store_bits(out + (first + v) * S::lanes, most[v]);
 }
-template <typename S, typename F>
+template <typename S, bool fetches, typename F>
 MXDNN_INLINE void largest_of_rows(const rows_t &q, F &&larger, void *out) {
     constexpr int few = encode_step / S::lanes, many = 8; // as many as registers hold
     const int vectors = q.lines / S::lanes;
     int v = 0;
     for (; v + many <= vectors; v += many)
-        largest_of_rows<S, many>(q, v, larger, static_cast<uint32_t *>(out));
-    for (; v < vectors; v += few) largest_of_rows<S, few>(q, v, larger, static_cast<uint32_t *>(out));
+        largest_of_rows<S, many, fetches>(q, v, larger, static_cast<uint32_t *>(out));
+    for (; v < vectors; v += few)
+        largest_of_rows<S, few, fetches>(q, v, larger, static_cast<uint32_t *>(out));
 }
 
 template <typename S>
-void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
+__attribute__((noinline)) void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     using raw_t = typename S::raw_t;
     if (f.elem != mxdnn_u4)
-        return largest_of_rows<S>(
+        return largest_of_rows<S, true>(
                 q, [](__m256i most, const raw_t *x) { return S::larger(most, S::lane_magnitudes(x)); },
                 b.amax);
-    const auto reach = [&](bool negate, float *out) {
-        largest_of_rows<S>(
-                q,
-                [=](__m256i most, const raw_t *x) { return S::larger_number(most, S::numbers(x, negate)); },
+    const auto reach = [&](auto negative, float *out) {
+        constexpr bool negate = decltype(negative)::value;
+        largest_of_rows<S, negate>(
+                q, [](__m256i most, const raw_t *x) { return S::larger_number(most, S::numbers(x, negate)); },
                 out);
     };
-    reach(false, b.above);
-    reach(true, b.below);
+    reach(std::false_type(), b.above);
+    reach(std::true_type(), b.below);
     reach_to_amax(b, q.lines);
 }
 
@@ -95,8 +99,11 @@ void encode_rows(const rows_t &q, const blocks_t &b) {
     }
     for (int r = 0; r < q.rows; r++) {
         const raw_t *x = reinterpret_cast<const raw_t *>(q.src + r * q.row_bytes);
+        const uint8_t *next = q.next + r * q.row_bytes;
         uint8_t *c = q.codes + r * q.pitch;
+        const bool fetches = !rows_t::is_fetched_early(r);
         for (int l = 0; l < q.lines; l += encode_step) {
+            if (fetches) prefetch<encode_step * sizeof(raw_t)>(next + l * int(sizeof(raw_t)));
             const lane_params_t p{shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
             store256(c + l, F::template in_order<S>(F::template encode<S, false>(x + l, p)));
         }

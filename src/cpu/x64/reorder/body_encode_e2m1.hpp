@@ -94,12 +94,16 @@ struct nvfp4_bounds_t {
     constexpr nvfp4_bounds_t() : of_scale() {
         for (uint32_t c = least; c < end; c++) of_scale[c] = e2m1_bounds_t(f8_e4m3_t::decode(c));
     }
+    // At so many bytes from the first.
+    const e2m1_bounds_t &at(uint32_t place) const {
+        return *reinterpret_cast<const e2m1_bounds_t *>(reinterpret_cast<const uint8_t *>(of_scale) + place);
+    }
 };
 constexpr nvfp4_bounds_t nvfp4_bounds;
 
 // 32 elements, in order: 16 under each of two scales.
-MXDNN_INLINE __m256i encode_nvfp4(const uint16_t *x, uint32_t scale, uint32_t next_scale) {
-    const e2m1_bounds_t &low = nvfp4_bounds.of_scale[scale], &high = nvfp4_bounds.of_scale[next_scale];
+MXDNN_INLINE __m256i encode_nvfp4(const uint16_t *x, uint32_t place, uint32_t next_place) {
+    const e2m1_bounds_t &low = nvfp4_bounds.at(place), &high = nvfp4_bounds.at(next_place);
     const __m256i first = load_halves(low.first, high.first);
     return encode_e2m1(load_halves(x, x + 16), load_halves(x + 8, x + 24), first, first,
             load_halves(low.code, high.code), load_halves(low.last, high.last));

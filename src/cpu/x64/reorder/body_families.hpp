@@ -67,7 +67,7 @@ struct line_params_of_t {
     __m256 zero(int v) const { return _mm256_set1_ps(b.zero[v < 2 ? i : j]); }
     __m256i zero_point(int v) const { return _mm256_set1_epi32(int(b.zp[v < 2 ? i : j])); }
     __m256i zero_point_bytes() const { return _mm256_set1_epi8(char(b.zp[i])); }
-    uint32_t scale(int v) const { return b.scale[v ? j : i]; }
+    uint32_t place(int v) const { return b.shift[v ? j : i]; }
 };
 
 struct factor_t {
@@ -79,8 +79,10 @@ struct factor_t {
 
 MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(unsigned(block)); }
 
-// Codes as encoders of single elements return them.
+// What most families have: codes in the order in which encoders of single elements return them.
 struct source_order_t {
+    static constexpr const mx_shift_t *shift = nullptr; // if it is used: see make_factors()
+    static constexpr bool by_bounds = false;            // lines need no factors
     template <typename S>
     MXDNN_INLINE __m256i in_order(__m256i bytes) {
         return S::in_order(bytes);
@@ -99,6 +101,7 @@ struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
 // bf16 to minifloats, scales computed.
 template <typename E>
 struct mx_bf16_family_t : source_order_t {
+    using elem_t = E;
     using encoder_t = typename bf16_encoder_of<E>::type;
     static constexpr const mx_shift_t *shift = &encoder_t::shift;
     static constexpr int64_t block = mx_block;
@@ -117,6 +120,7 @@ struct mx_bf16_family_t : source_order_t {
 
 template <typename E>
 struct mx_family_t : source_order_t {
+    using elem_t = E;
     using encoder_t = mx_encoder_t<E>;
     static constexpr int64_t block = mx_block;
     // `any`: x may be NaN or Inf and the factor negative.
@@ -132,6 +136,7 @@ struct mx_family_t : source_order_t {
 };
 
 struct nvfp4_family_t : source_order_t {
+    using elem_t = f4_e2m1_t;
     using encoder_t = minifloat_encoder_t<f4_e2m1_t>;
     static constexpr int64_t block = nvfp4_block;
     template <typename S, bool any, typename P>
@@ -157,6 +162,9 @@ struct nvfp4_family_t : source_order_t {
 
 // bf16 in lines; scales are computed, without a global one.
 struct nvfp4_bf16_family_t {
+    using elem_t = f4_e2m1_t;
+    static constexpr const mx_shift_t *shift = nullptr;
+    static constexpr bool by_bounds = true;
     template <typename S>
     MXDNN_INLINE __m256i in_order(__m256i bytes) {
         return bytes;
@@ -168,7 +176,7 @@ struct nvfp4_bf16_family_t {
     static constexpr int64_t block = nvfp4_block;
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
-        return encode_nvfp4(x, p.scale(0), p.scale(1));
+        return encode_nvfp4(x, p.place(0), p.place(1));
     }
     template <typename S>
     MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
@@ -185,6 +193,7 @@ struct nvfp4_bf16_family_t {
 
 template <typename E>
 struct affine_family_t : source_order_t {
+    using elem_t = E;
     static constexpr int64_t block = 0; // varies
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
@@ -197,6 +206,7 @@ struct affine_family_t : source_order_t {
 // Scales are computed; elements and scales have 16 bits.
 template <typename E>
 struct affine16_family_t : source_order_t {
+    using elem_t = E;
     static constexpr int64_t block = 0; // varies
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {

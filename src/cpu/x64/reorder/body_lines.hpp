@@ -10,11 +10,13 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Up to four lines of whole blocks. Blocks from `stored_blocks` on are padding.
+// Up to four lines of whole blocks. Blocks from `stored_blocks` on are padding. Lines 2 and 3 follow `apart`
+// lines after lines 0 and 1.
 struct four_lines_t {
     const uint8_t *src;
     const uint8_t *next; // lines to prefetch meanwhile
     int64_t line_bytes;
+    int apart = 2;
     int lines, n, stored_blocks;
     uint8_t *scales, *zero_points; // those of the first block and line
     int params_pitch;
@@ -23,24 +25,38 @@ struct four_lines_t {
     bool nibbles;
     write_t how;
 
+    int64_t offset(int l) const { return (l / 2 * apart + l % 2) * line_bytes; }
     template <typename raw_t>
     MXDNN_INLINE const raw_t *line(const four_lines_t &q, int l) {
-        return reinterpret_cast<const raw_t *>(q.src + l * q.line_bytes);
+        return reinterpret_cast<const raw_t *>(q.src + q.offset(l));
     }
 };
 
 // ---- measuring ----
 
+template <size_t bytes>
+MXDNN_INLINE void prefetch(const uint8_t *p) {
+    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
+}
+// The next lines are prefetched all the time: some while lines are measured, the others while they are
+// encoded.
+constexpr int fetched_by_encoders = 3;
+
 // Calls body(i, v). v are eight vectors that block(x) makes of blocks i and i + 1 of four lines. Lines that
 // do not exist are replaced by existing ones.
-template <typename S, typename F, typename B>
+template <typename S, bool fetches, typename F, typename B>
 MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_of, B &&body) {
+    constexpr int size = int(sizeof(typename S::raw_t));
     const int blocks = q.n / block;
     const typename S::raw_t *x[4];
     for (int l = 0; l < 4; l++) x[l] = four_lines_t::line<typename S::raw_t>(q, l < q.lines ? l : 0);
     // The second block is `apart` elements after the first.
     const auto measure = [&](int i, int64_t apart) __attribute__((always_inline)) {
         __m256i v[8];
+        if (fetches)
+            for (int l = fetched_by_encoders; l < 4; l++)
+                for (int64_t k = 0; k < block + apart; k += 64 / size)
+                    prefetch<64>(q.next + q.offset(l) + (int64_t(i) * block + k) * size);
         for (int j = 0; j < 8; j++) v[j] = vector_of(x[j & 3] + int64_t(i) * block + (j >> 2) * apart);
         body(i, v);
     };
@@ -51,7 +67,7 @@ MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_o
 
 template <typename S>
 MXDNN_INLINE void measure_amax_of(blocks_t &b, const four_lines_t &q, int block) {
-    for_block_pairs<S>(
+    for_block_pairs<S, true>(
             q, block,
             [=](const typename S::raw_t *x) {
                 __m256i m = S::template magnitudes<false>(x);
@@ -69,9 +85,9 @@ void measure_amax(blocks_t &b, const four_lines_t &q, int block) {
 }
 
 // For u4: how far a block reaches above 0, or below it.
-template <typename S>
-MXDNN_INLINE void measure_reach_of(float *out, const four_lines_t &q, int block, bool negate) {
-    for_block_pairs<S>(
+template <typename S, bool negate>
+MXDNN_INLINE void measure_reach_of(float *out, const four_lines_t &q, int block) {
+    for_block_pairs<S, negate>(
             q, block,
             [=](const typename S::raw_t *x) {
                 __m256i most = _mm256_setzero_si256();
@@ -85,8 +101,8 @@ MXDNN_INLINE void measure_reach_of(float *out, const four_lines_t &q, int block,
 template <typename S>
 void measure_reach(blocks_t &b, const four_lines_t &q, int block) {
     const auto measure = [&](int n) {
-        measure_reach_of<S>(b.below, q, n, true);
-        measure_reach_of<S>(b.above, q, n, false);
+        measure_reach_of<S, true>(b.below, q, n);
+        measure_reach_of<S, false>(b.above, q, n);
     };
     constexpr int usual = 32; // a block that needs no loop
     block == usual ? measure(usual) : measure(block);
@@ -133,7 +149,7 @@ void measure_range(blocks_t &b, const four_lines_t &q, int block) {
 }
 
 template <typename S>
-void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
+__attribute__((noinline)) void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
     if (f.zp == zero_point_kind_t::minimum) return measure_range<S>(b, q, f.block);
     if (f.elem != mxdnn_u4) return measure_amax<S>(b, q, f.block);
     measure_reach<S>(b, q, f.block);
@@ -141,11 +157,6 @@ void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
 }
 
 // ---- encoding ----
-
-template <size_t bytes>
-MXDNN_INLINE void prefetch(const uint8_t *p) {
-    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
-}
 
 // Blocks of one line that encode() cannot encode: one byte for each code, or half a byte.
 template <typename S, typename F>
@@ -174,11 +185,11 @@ void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, b
     const int64_t n = q.n;
     for (int l = 0; l < q.lines; l++) {
         const raw_t *x = four_lines_t::line<raw_t>(q, l);
-        const uint8_t *ahead = q.next + l * q.line_bytes;
+        const uint8_t *ahead = q.next + q.offset(l);
         uint8_t *c = q.codes + l * q.pitch;
         // `at` is that of the block of x[k] if blocks are alike. Other blocks have whole steps.
         const auto codes = [&](int64_t k, int64_t at) {
-            prefetch<line_bytes>(ahead + k * int64_t(sizeof(raw_t)));
+            if (l < fetched_by_encoders) prefetch<line_bytes>(ahead + k * int64_t(sizeof(raw_t)));
             const int64_t i = usual ? at : (k >> shift) * 4 + l;
             return F::template encode<S, any>(
                     x + k, line_params_of_t{b, i, usual && usual < encode_step ? i + 4 : i});

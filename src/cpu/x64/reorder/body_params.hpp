@@ -37,7 +37,7 @@ struct blocks_t {
     // For elements: they are multiplied by `factor`. Affine elements are divided by `divisor` after `zero`
     // was subtracted, if a product is not exact.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
-    alignas(64) uint32_t shift[most_blocks];  // for mx_bf16_encoder_t
+    alignas(64) uint32_t shift[most_blocks];  // for mx_bf16_encoder_t; or the place of bounds
     alignas(64) uint16_t offset[most_blocks]; // for words_decoder_t
     float global;                             // 1 if there is no global scale
 };
@@ -252,10 +252,13 @@ bool nvfp4_inverses(blocks_t &b, int n) {
     return !_mm256_testz_si256(special, special);
 }
 
-// Whether nvfp4_bounds does not have the scale of a block.
-bool nvfp4_beyond_bounds(const blocks_t &b, int n) {
+// Where the bounds of each block are, in bytes. Whether there is a block whose scale has none.
+bool nvfp4_find_bounds(blocks_t &b, int n) {
     uint32_t beyond = 0;
-    for_blocks(n, [&](int i) { beyond |= uint32_t(b.scale[i] >= nvfp4_bounds_t::end); });
+    for_blocks(n, [&](int i) {
+        b.shift[i] = b.scale[i] * uint32_t(sizeof(e2m1_bounds_t));
+        beyond |= uint32_t(b.scale[i] >= nvfp4_bounds_t::end);
+    });
     return beyond;
 }
 
@@ -300,11 +303,13 @@ void affine_zeros(blocks_t &b, int n, int code) {
 // ---- Codes in memory: four lines of a line_params_t ----
 
 template <typename T>
-MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
+MXDNN_INLINE void store_codes(
+        const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines, int apart) {
     for (int i = 0; i < blocks; i++)
         for (int l = 0; l < lines; l++) {
             const T c = T(codes[i * 4 + l]);
-            __builtin_memcpy(out + (i * pitch + l) * int(sizeof(T)), &c, sizeof(T));
+            const int at = i * pitch + l / 2 * apart + l % 2;
+            __builtin_memcpy(out + at * int(sizeof(T)), &c, sizeof(T));
         }
 }
 template <typename T>
@@ -317,23 +322,30 @@ MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int pitch, int 
         }
 }
 
-void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
-    if (bytes == 1 && lines == 4) {
-        const __m128i lowest = _mm_set1_epi32(0x0c080400);
-        for (int i = 0; i < blocks; i++)
-            _mm_storeu_si32(out + i * pitch, _mm_shuffle_epi8(load128(codes + i * 4), lowest));
-        return;
-    }
-    if (bytes == 1) return store_codes<uint8_t>(codes, out, pitch, blocks, lines);
-    if (bytes == 2 && lines == 4) {
-        for (int i = 0; i < blocks; i++) {
-            const __m128i c = load128(codes + i * 4);
-            _mm_storel_epi64(reinterpret_cast<__m128i *>(out + i * pitch * 2), _mm_packus_epi32(c, c));
+// Lines 2 and 3 follow `apart` lines after lines 0 and 1.
+void store_codes(
+        int bytes, const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines, int apart) {
+    if (lines == 4 && bytes < 4) {
+        const int step = pitch * bytes, second = apart * bytes;
+        const __m128i order = bytes == 1 ? _mm_setr_epi8(0, 4, -1, -1, 8, 12, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0)
+                                         : _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0);
+        for (int i = 0; i < blocks; i++, out += step) {
+            const __m128i c = _mm_shuffle_epi8(load128(codes + i * 4), order);
+            if (bytes == 1) {
+                _mm_storeu_si16(out, c);
+                const int high = _mm_extract_epi16(c, 2);
+                __builtin_memcpy(out + second, &high, 2);
+            } else {
+                _mm_storeu_si32(out, c);
+                const int high = _mm_extract_epi32(c, 1);
+                __builtin_memcpy(out + second, &high, 4);
+            }
         }
         return;
     }
-    if (bytes == 2) return store_codes<uint16_t>(codes, out, pitch, blocks, lines);
-    store_codes<uint32_t>(codes, out, pitch, blocks, lines);
+    if (bytes == 1) return store_codes<uint8_t>(codes, out, pitch, blocks, lines, apart);
+    if (bytes == 2) return store_codes<uint16_t>(codes, out, pitch, blocks, lines, apart);
+    store_codes<uint32_t>(codes, out, pitch, blocks, lines, apart);
 }
 void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int pitch, int blocks, int lines) {
     if (bytes == 1) return load_codes<uint8_t>(codes, in, pitch, blocks, lines);

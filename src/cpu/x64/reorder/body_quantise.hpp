@@ -23,73 +23,82 @@ struct codec_t {
     bool by_bounds;          // lines of NVFP4 need no factors
 };
 
-template <typename S, bool any, typename F>
-void set_family(codec_t &c) {
-    c.encode = encode<S, F, any>;
-    if constexpr (!any) c.encode_rows = encode_rows<S, F>;
+// Calls fn(F()) for the family of a format.
+template <typename S, bool any, typename Fn>
+void with_family(const block_format_t &f, Fn &&fn) {
+    constexpr bool is_words = sizeof(typename S::raw_t) == 2 && !any, is_bf16 = S::dt == mxdnn_bf16 && !any;
+    const auto nvfp4 = [&] {
+        if constexpr (is_bf16)
+            if (!f.has_global) return fn(nvfp4_bf16_family_t());
+        fn(nvfp4_family_t());
+    };
+    const auto mx = [&](auto e) {
+        using E = decltype(e);
+        if constexpr (is_bf16 && E::is_float)
+            fn(mx_bf16_family_t<E>());
+        else
+            fn(mx_family_t<E>());
+    };
+    const auto affine = [&](auto e) {
+        using E = decltype(e);
+        if constexpr (is_words)
+            if (f.scale_bytes == 2 && !is_added(f.zp)) return fn(affine16_family_t<E>());
+        fn(affine_family_t<E>());
+    };
+    if (f.family == quant_family_t::nvfp4)
+        nvfp4();
+    else if (f.family == quant_family_t::mx)
+        visit_type(decoded_mx_types(), f.elem, mx);
+    else
+        visit_type(affine_element_types(), f.elem, affine);
 }
 
-template <typename S, bool any, typename E>
-void set_mx_family(codec_t &c) {
-    if constexpr (S::dt == mxdnn_bf16 && !any && E::is_float) {
-        set_family<S, any, mx_bf16_family_t<E>>(c);
-        c.shift = mx_bf16_family_t<E>::shift;
-    } else {
-        set_family<S, any, mx_family_t<E>>(c);
-    }
-}
-
-template <typename S, bool any>
-void set_nvfp4_family(codec_t &c, const block_format_t &f) {
-    set_family<S, any, nvfp4_family_t>(c);
-    if constexpr (S::dt == mxdnn_bf16 && !any)
-        if (!f.has_global) {
-            c.encode = encode<S, nvfp4_bf16_family_t, any>;
-            c.by_bounds = true;
-        }
-}
-
-template <typename S, bool any, typename E>
-void set_affine_family(codec_t &c, const block_format_t &f) {
-    set_family<S, any, affine_family_t<E>>(c);
-    if constexpr (sizeof(typename S::raw_t) == 2 && !any)
-        if (f.scale_bytes == 2 && !is_added(f.zp)) set_family<S, any, affine16_family_t<E>>(c);
-}
+// The family for rows, where each element of a vector has another scale.
+template <typename F>
+struct of_rows {
+    using type = F;
+};
+template <>
+struct of_rows<nvfp4_bf16_family_t> {
+    using type = nvfp4_family_t;
+};
 
 template <typename S, bool any>
 codec_t codec_of(const block_format_t &f) {
     codec_t c = {
             measure<S>, nullptr, measure_rows<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr, false};
-    if (f.family == quant_family_t::nvfp4)
-        set_nvfp4_family<S, any>(c, f);
-    else if (f.family == quant_family_t::mx)
-        visit_type(decoded_mx_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
-    else
-        visit_type(affine_element_types(), f.elem,
-                [&](auto e) { set_affine_family<S, any, decltype(e)>(c, f); });
+    with_family<S, any>(f, [&](auto family) {
+        using F = decltype(family);
+        c.encode = encode<S, F, any>;
+        if constexpr (!any) c.encode_rows = encode_rows<S, typename of_rows<F>::type>;
+        c.shift = F::shift;
+        c.by_bounds = F::by_bounds;
+    });
     return c;
+}
+
+// Scales of four lines, and what their elements are multiplied with. Whether there are special blocks.
+bool make_params(const codec_t &codec, const four_lines_t &q, const block_format_t &f, blocks_t &b) {
+    const int n = q.n / f.block * 4;
+    for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
+    codec.measure(b, q, f);
+    make_scales(b, n, f);
+    store_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines, q.apart);
+    if (q.zero_points)
+        store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines, q.apart);
+    return codec.by_bounds ? nvfp4_find_bounds(b, n) : make_factors(b, n, f, false, codec.shift);
 }
 
 void quantise_four(
         const codec_t &codec, const four_lines_t &q, const block_format_t &f, bool given, float global) {
-    const int n = q.n / f.block * 4;
     blocks_t b;
     b.global = f.has_global ? global : 1.f;
+    if (!given) return codec.encode(q, f, b, make_params(codec, q, f, b));
+    const int n = q.n / f.block * 4;
     for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
-    if (given) {
-        load_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
-        if (q.zero_points)
-            load_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
-    } else {
-        codec.measure(b, q, f);
-        make_scales(b, n, f);
-        store_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
-        if (q.zero_points)
-            store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
-    }
-    const bool special =
-            codec.by_bounds ? nvfp4_beyond_bounds(b, n) : make_factors(b, n, f, given, codec.shift);
-    codec.encode(q, f, b, special);
+    load_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
+    if (q.zero_points) load_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
+    codec.encode(q, f, b, make_factors(b, n, f, true, codec.shift));
 }
 
 void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, const source_lines_t &src,
@@ -227,7 +236,9 @@ void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t 
         line_params_t p = {params.scales + skip * f.scale_bytes,
                 params.zero_points ? params.zero_points + skip * f.zp_bytes : nullptr, params.pitch};
         rows_t q = {static_cast<const uint8_t *>(src.data) + first * src.line_bytes, src.line_bytes,
-                min_of(f.block, src.lines - first), whole, codes + first * pitch, pitch};
+                min_of(f.block, src.lines - first), whole, codes + first * pitch, pitch, nullptr};
+        q.next = first + f.block < src.lines || !src.next ? q.src + f.block * q.row_bytes
+                                                          : static_cast<const uint8_t *>(src.next);
         if (whole) quantise_block_rows<S>(f, given, q, whole, global, p);
         if (!rest) continue;
         alignas(32) uint8_t x[reorder_max_block][encode_step * size];
@@ -236,7 +247,7 @@ void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t 
             __builtin_memcpy(x[r], q.src + r * q.row_bytes + whole * size, size_t(rest) * size_t(size));
         p.scales += whole * f.scale_bytes;
         if (p.zero_points) p.zero_points += whole * f.zp_bytes;
-        q = {x[0], int64_t(sizeof(x[0])), q.rows, encode_step, q.codes + whole, pitch};
+        q = {x[0], int64_t(sizeof(x[0])), q.rows, encode_step, q.codes + whole, pitch, x[0]};
         quantise_block_rows<S>(f, given, q, rest, global, p);
     }
 }

@@ -206,7 +206,7 @@ void quantise_rows_of_group(const unit_t &u, const group_t &g, const uint8_t *ro
     const block_format_t &f = *u.format;
     alignas(64) uint8_t codes[reorder_max_block][pair_lines];
     alignas(64) uint8_t scales[pair_lines * sizeof(float)], zero_points[pair_lines * sizeof(float)];
-    const rows_t q = {rows, pitch, f.block, pair_lines, codes[0], pair_lines};
+    const rows_t q = {rows, pitch, f.block, pair_lines, codes[0], pair_lines, rows};
     with_source(u.dt, [&](auto s) {
         quantise_block_rows<decltype(s)>(
                 f, false, q, pair_lines, u.global, {scales, f.zp_bytes ? zero_points : nullptr, pair_lines});

@@ -21,6 +21,8 @@ constexpr int moved_length = 4 * reorder_max_length;
 constexpr int wide_moved_length = 2 * reorder_max_length; // of 64 lines
 static_assert(
         moved_length <= reorder_max_lines * reorder_max_block / reorder_lines, "there is room for as many");
+// Positions of lines of values to panels of 64 columns, which need no buffer for codes.
+constexpr int most_run = 2048, least_items = 128;
 // Lines of codes that become rows of values through tiles, which stay in the first-level cache.
 constexpr int lines_to_rows = 128;
 
@@ -93,9 +95,8 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const int columns = std::max({reorder_lines, c.src.panels.columns, c.dst.panels.columns});
     c.group = c.by_rows || turned ? reorder_max_lines : columns;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
-    // As many codes and parameters as 16 lines have.
     if (!c.by_rows && !turned && columns > reorder_lines)
-        c.chunk = c.moves ? wide_moved_length : reorder_max_block;
+        c.chunk = c.moves ? wide_moved_length : reorder_max_length;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     // The tiles of these kernels are those of n16.
     const bool other_panels = codes.packed && codes.panels.columns != reorder_lines;
@@ -118,6 +119,18 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         c.panel_lines = c.by_rows ? panel_lines_of(block) : std::max(2 * reorder_lines, codes.panels.columns);
         if (c.turns_tiles && !c.dst.quantised) c.panel_lines = std::min(c.panel_lines, lines_to_rows);
         c.chunk = c.lines_to_panels ? reorder_max_block : int(tile);
+    }
+    c.quantises_panels = !c.by_rows && !turned && !c.moves && !c.given && c.dst.packed
+                         && c.dst.codec->quantise && c.group == c.dst.panels.columns;
+    c.run = c.chunk;
+    if (c.quantises_panels && !c.src.quantised) {
+        // There is room for the parameters of so many blocks, and all threads shall have work.
+        const block_format_t &f = c.dst.format;
+        constexpr int room = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
+        const int most = room / c.group / std::max(f.scale_bytes, f.zp_bytes) * f.block;
+        double groups = 1. / c.group;
+        for (int d = 0; d < p.src.ndims; d++) groups *= double(p.src.dims[d]);
+        while (2 * c.run <= std::min(most, most_run) && groups / (2 * c.run) >= least_items) c.run *= 2;
     }
     c.along_lines = !c.by_rows || (c.turns_tiles && !codes.packed && !c.dst.quantised);
     return yes();

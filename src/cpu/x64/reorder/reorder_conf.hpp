@@ -37,8 +37,13 @@ struct reorder_conf_t {
     packed_shape_t tile;
     const panel_codec_t *tile_codec = nullptr;
 
+    // Lines to panels without a buffer for codes: `run` positions at a time, some chunks.
+    bool quantises_panels = false;
+    int run = 0;
+
     // The part of the work that a thread takes at a time.
     int item_lines() const { return panel_lines ? panel_lines : group; }
+    int item_length() const { return run; }
 };
 
 reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);

@@ -139,6 +139,10 @@ struct panel_codec_t {
     // and from their order in a tile.
     void (*pack_params)(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params);
     void (*unpack_params)(int bytes, const uint8_t *params, int blocks, uint8_t *rows, int64_t pitch);
+    // Quantises 16 lines, of whole blocks and a multiple of row_step, with computed scales: the codes of
+    // columns from `column` on, of which the first tile is `to`. Global scales are positive. May be null.
+    void (*quantise)(const block_format_t &f, const source_lines_t &src, float global,
+            const line_params_t &params, const code_tiles_t &to, int column, write_t how);
 };
 
 struct reorder_kernels_t {

@@ -6,7 +6,7 @@
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_n64.hpp"
 #include "cpu/x64/reorder/body_n64_params.hpp"
-#include "cpu/x64/reorder/body_quantise.hpp"
+#include "cpu/x64/reorder/body_quantise_n64.hpp"
 #ifdef __AVX512BW__
 #include "cpu/x64/reorder/body_dequantise_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_n16_tiles_avx512.hpp"
@@ -67,7 +67,7 @@ constexpr panel_codec_t n16_codec() {
             [](const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch) {
                 n16_unpack_rows(bits, panel, rows, codes, pitch);
             },
-            nullptr, nullptr, n16_pack_params, n16_unpack_params};
+            nullptr, nullptr, n16_pack_params, n16_unpack_params, nullptr};
     if constexpr (bits == 4) {
         c.pack_nibbles = [](const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead,
                                  write_t how) {
@@ -88,7 +88,10 @@ template <typename L>
 constexpr panel_codec_t n64_codec() {
     panel_codec_t c = {target_family_t::cuda, L::id, L::bits, n64_columns, n64_rows(L::bits), n64_pack<L>,
             n64_unpack<L>, n64_pack_rows<L>, n64_unpack_rows<L>, nullptr, nullptr, n64_pack_params,
-            n64_unpack_params};
+            n64_unpack_params, nullptr};
+#ifndef __AVX512BW__
+    c.quantise = n64_quantise<L>;
+#endif
     if constexpr (L::bits == 4) {
         c.pack_nibbles = n64_pack_nibbles<L>;
         c.unpack_nibbles = n64_unpack_nibbles<L>;

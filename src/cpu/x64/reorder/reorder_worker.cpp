@@ -30,7 +30,7 @@ void reorder_worker_t::locate(dim_t line, dim_t end, dim_t pos) {
     line_ = line;
     pos_ = pos;
     lines_ = int(std::min<dim_t>(c_.group, end - line));
-    length_ = int(std::min<dim_t>(c_.chunk, src_.length() - pos));
+    length_ = int(std::min<dim_t>(c_.item_length(), src_.length() - pos));
 }
 
 void reorder_worker_t::reorder_group(dim_t line, dim_t end, dim_t pos, const item_t &next) {
@@ -40,7 +40,7 @@ void reorder_worker_t::reorder_group(dim_t line, dim_t end, dim_t pos, const ite
     else if (!c_.dst.quantised)
         dequantise();
     else if (c_.by_rows)
-        quantise_rows();
+        quantise_rows(next);
     else
         quantise();
 }

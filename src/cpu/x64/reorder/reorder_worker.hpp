@@ -14,8 +14,8 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// A part of a matrix that is processed together: conf.item_lines() lines and conf.chunk positions from here
-// on.
+// A part of a matrix that is processed together: conf.item_lines() lines and conf.item_length() positions
+// from here on.
 struct item_t {
     dim_t line, pos;
 };
@@ -40,7 +40,7 @@ public:
     const reorder_side_t &src() const { return src_; }
     const reorder_side_t &dst() const { return dst_; }
 
-    // Processes up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
+    // Processes up to conf.item_lines() lines and conf.item_length() positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos, const item_t &next);
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
@@ -92,8 +92,12 @@ private:
     // Values of 16 lines: in place or, for codes, in values_.
     source_lines_t source_values(int l);
     source_lines_t source_rows();
-    void quantise_rows();
+    // Some positions of lines.
+    static source_lines_t part_of(const source_lines_t &lines, int pos, int n);
+    void quantise_rows(const item_t &next);
     void quantise();
+    bool quantise_panel(); // false if this is not possible
+    void quantise_lines();
     void dequantise();
 
     // ---- values by the kernels for panels: worker_panels.cpp ----

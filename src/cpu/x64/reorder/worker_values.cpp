@@ -18,31 +18,45 @@ source_lines_t reorder_worker_t::source_values(int l) {
     const void *next = nullptr;
     if (l + reorder_lines < lines_)
         next = src_.at(line_ + l + reorder_lines, pos_);
-    else if (pos_ + c_.chunk < src_.length())
-        next = src_.at(line_, pos_ + c_.chunk);
+    else if (pos_ + length_ < src_.length())
+        next = src_.at(line_, pos_ + length_);
     else if (line_ + c_.group < src_.lines())
         next = src_.at(line_ + c_.group, 0);
     return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
+}
+
+source_lines_t reorder_worker_t::part_of(const source_lines_t &lines, int pos, int n) {
+    const int64_t skip = pos * (lines.dt == mxdnn_f32 ? 4 : 2);
+    source_lines_t part = lines;
+    part.data = static_cast<const uint8_t *>(lines.data) + skip;
+    if (lines.next) part.next = static_cast<const uint8_t *>(lines.next) + skip;
+    part.n = n;
+    return part;
 }
 
 source_lines_t reorder_worker_t::source_rows() {
     return {src_.at(line_, pos_), c_.src.dt, src_.pos_bytes(), length_, lines_, nullptr};
 }
 
-void reorder_worker_t::quantise_rows() {
+void reorder_worker_t::quantise_rows(const item_t &next) {
     const reorder_side_conf_t &dst = c_.dst;
     if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+    const auto values_from = [&](int i, int rows) {
+        source_lines_t values = source_rows();
+        values.data = src_.at(line_, pos_ + i);
+        values.lines = rows;
+        values.next = i + rows < length_ ? src_.at(line_, pos_ + i + rows) : src_.at(next.line, next.pos);
+        return values;
+    };
     if (!dst.packed) {
-        k_.quantise_rows(dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
+        k_.quantise_rows(
+                dst.format, c_.given, values_from(0, length_), dst_.global(), dst_params(), codes_, c_.group);
         store_codes();
     }
     if (dst.packed)
         for_parts(dst, [&](int i, int rows, int padded) {
-            source_lines_t values = source_rows();
-            values.data = src_.at(line_, pos_ + i);
-            values.lines = rows;
-            k_.quantise_rows(dst.format, c_.given, values, dst_.global(), params_from(dst, dst_params(), i),
-                    codes_, c_.group);
+            k_.quantise_rows(dst.format, c_.given, values_from(i, rows), dst_.global(),
+                    params_from(dst, dst_params(), i), codes_, c_.group);
             clear_padding(rows);
             for (int l = 0; l < lines_; l += dst_.columns())
                 dst.codec->pack_rows(codes_ + l, c_.group, padded, codes_of_panel(dst_, l, i), how_);
@@ -51,6 +65,34 @@ void reorder_worker_t::quantise_rows() {
 }
 
 void reorder_worker_t::quantise() {
+    if (quantise_panel()) return;
+    const dim_t pos = pos_;
+    const int length = length_;
+    for (int i = 0; i < length; i += c_.chunk) {
+        pos_ = pos + i;
+        length_ = std::min(c_.chunk, length - i);
+        quantise_lines();
+    }
+}
+
+bool reorder_worker_t::quantise_panel() {
+    const reorder_side_conf_t &dst = c_.dst;
+    if (!c_.quantises_panels || lines_ != dst_.columns() || !(dst_.global() > 0)
+            || length_ % std::max(dst.format.block, dst.codec->row_step) != 0)
+        return false;
+    if (c_.src.quantised) load_codes();
+    for (int l = 0; l < lines_; l += reorder_lines) {
+        const source_lines_t values = source_values(l);
+        for_tiles_of_panel(dst_, 0, [&](int, int i, const code_tiles_t &to) {
+            dst.codec->quantise(dst.format, part_of(values, i, to.rows), dst_.global(),
+                    params_from(dst, dst_params(l), i), to, l, how_);
+        });
+    }
+    dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    return true;
+}
+
+void reorder_worker_t::quantise_lines() {
     const reorder_side_conf_t &dst = c_.dst;
     if (c_.src.quantised) load_codes();
     if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
