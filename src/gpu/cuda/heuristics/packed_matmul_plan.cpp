@@ -6,6 +6,7 @@
 
 #include "common/types.hpp"
 #include "gpu/cuda/heuristics/gemm_f4.hpp"
+#include "gpu/cuda/heuristics/packed_matmul_text.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 namespace mxdnn {

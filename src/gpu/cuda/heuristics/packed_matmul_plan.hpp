@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "gpu/cuda/interface/kernel_list.hpp"
 
@@ -76,8 +75,6 @@ matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count
 // Decoding to FP8 costs more, so each expert has to have many rows.
 bool fp8_pays(int64_t rows, int groups);
 matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count);
-
-std::string to_string(const matmul_plan_t &plan);
 
 } // namespace packed
 } // namespace cuda

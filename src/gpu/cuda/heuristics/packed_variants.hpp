@@ -3,7 +3,7 @@
 // This is the one place that decides; the kernels' files build what stands here, by the same numbers.
 #pragma once
 
-#include <iterator>
+#include <array> // std::size
 
 #include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
 #include "gpu/cuda/interface/packed_matmul_args.hpp"

@@ -4,13 +4,11 @@
 // gates need that.
 #include <algorithm>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels/finish_results.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -97,8 +95,8 @@ __device__ __forceinline__ float4 load_neighbours(
         if (j >= count) break;
         switch (dt) {
         case mxdnn_f32: x[j] = *reinterpret_cast<const float *>(p); break;
-        case mxdnn_bf16: x[j] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16 *>(p)); break;
-        case mxdnn_f16: x[j] = __half2float(*reinterpret_cast<const __half *>(p)); break;
+        case mxdnn_bf16: x[j] = bf16_to_float(*reinterpret_cast<const uint16_t *>(p)); break;
+        case mxdnn_f16: x[j] = f16_to_float(*reinterpret_cast<const uint16_t *>(p)); break;
         default: x[j] = decode(dt, load_bytes(p, t.bits / 8)); break;
         }
     }
@@ -115,8 +113,8 @@ __device__ __forceinline__ void store_neighbours(
 #pragma unroll
     for (int j = 0; j < each; j++)
         code[j] = wide                 ? bits_of(x[j])
-                  : t.dt == mxdnn_bf16 ? uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(x[j])))
-                                       : uint32_t(__half_as_ushort(__float2half_rn(x[j])));
+                  : t.dt == mxdnn_bf16 ? uint32_t(to_bf16(x[j]))
+                                       : uint32_t(to_f16(x[j]));
     const auto to = reinterpret_cast<uintptr_t>(p);
     if (!wide && count == each && to % 8 == 0) {
         *reinterpret_cast<uint2 *>(p) = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
@@ -334,11 +332,8 @@ __global__ void __launch_bounds__(threads) apply_eltwise(const __grid_constant__
             continue;
         }
         const auto pair = [&](float lower, float upper) {
-            if (t.dt == mxdnn_bf16)
-                return uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(lower)))
-                       | uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(upper))) << 16;
-            return uint32_t(__half_as_ushort(__float2half_rn(lower)))
-                   | uint32_t(__half_as_ushort(__float2half_rn(upper))) << 16;
+            if (t.dt == mxdnn_bf16) return uint32_t(to_bf16(lower)) | uint32_t(to_bf16(upper)) << 16;
+            return uint32_t(to_f16(lower)) | uint32_t(to_f16(upper)) << 16;
         };
         *to = make_uint4(
                 pair(x[0].x, x[0].y), pair(x[0].z, x[0].w), pair(x[1].x, x[1].y), pair(x[1].z, x[1].w));

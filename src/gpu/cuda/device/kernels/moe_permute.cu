@@ -2,11 +2,10 @@
 // moe_permute and moe_unpermute: whole rows, 16 bytes at a time where they are aligned, a warp for each; sums
 // of rows eight columns at a time. Counts and indices are on the device, so they are not refused when they
 // are wrong: what does not fit is left out.
-#include <cuda_bf16.h>
-
 #include "common/formats/plain_bits.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 #include "gpu/cuda/device/tiles/encode.cuh"
 #include "gpu/cuda/interface/tensor_args.hpp"
@@ -228,12 +227,8 @@ using tiles::bf16_words_t;
 using tiles::f16_words_t;
 using tiles::f32_words_t;
 
-__device__ __forceinline__ uint32_t encode_one(bf16_words_t, float x) {
-    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
-}
-__device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) {
-    return __half_as_ushort(__float2half_rn(x));
-}
+__device__ __forceinline__ uint32_t encode_one(bf16_words_t, float x) { return to_bf16(x); }
+__device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) { return to_f16(x); }
 __device__ __forceinline__ uint32_t encode_one(f32_words_t, float x) { return bits_of(x); }
 
 // A warp sums a part of a token's columns, eight per lane, in the order of the choices. Choices without a row

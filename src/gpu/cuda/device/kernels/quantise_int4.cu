@@ -4,11 +4,9 @@
 // registers; those of 32 are read again, from cache.
 #include "gpu/cuda/device/kernels/quantise_int4.cuh"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "common/formats/format_list.hpp"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 #include "gpu/cuda/device/tiles/encode.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
@@ -236,12 +234,11 @@ __device__ __forceinline__ bool usual_params(
     if (a.scale_bytes != 2 || !(range > exp2_f32(-60) && range < exp2_f32(60))) return false;
     const float wanted = quotient(range, steps, 1 / steps);
     if (a.scale_dt == mxdnn_bf16) {
-        p.scale = bits_of(__bfloat162float(__float2bfloat16_rn(wanted))) >> 16;
+        p.scale = bits_of(bf16_to_float(to_bf16(wanted))) >> 16;
         c.scale = float_of(p.scale << 16);
     } else {
-        const __half h = __float2half_rn(wanted);
-        p.scale = __half_as_ushort(h);
-        c.scale = __half2float(h);
+        p.scale = to_f16(wanted);
+        c.scale = f16_to_float(uint16_t(p.scale));
     }
     if (!(c.scale > 0.f && is_finite(c.scale))) return false; // of f16
     c.reciprocal = approximate_inverse(c.scale);

@@ -9,14 +9,13 @@
 // count. Weights are the A operand, read by each thread straight from the packed bytes, whose order is that
 // of fragments; rows of the source are the B operand, in shared memory. The results meet there, too, so that
 // gates find their partners and blocks their neighbours.
-#include <cuda_fp16.h>
-
 #include <type_traits>
 
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
 #include "gpu/cuda/device/ptx/half2.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 #include "gpu/cuda/device/tiles/packed.cuh"
 
 namespace mxdnn {
@@ -73,7 +72,7 @@ __device__ __forceinline__ float scale_value(data_type_t dt, const uint8_t *p) {
     case mxdnn_e8m0: return e8m0_t::decode(*p);
     case mxdnn_bf16: return float_of(uint32_t(*reinterpret_cast<const uint16_t *>(p)) << 16);
     case mxdnn_f32: return *reinterpret_cast<const float *>(p);
-    case mxdnn_f16: return __half2float(*reinterpret_cast<const __half *>(p));
+    case mxdnn_f16: return f16_to_float(*reinterpret_cast<const uint16_t *>(p));
     case mxdnn_u8: return float(*p);
     default: return f8_e4m3_t::decode(*p);
     }

@@ -2,7 +2,7 @@
 // The types that decode the weights of each format.
 #pragma once
 
-#include <iterator>
+#include <array> // std::size
 #include <utility>
 
 #include "gpu/cuda/device/mma/decode_8bit.cuh"

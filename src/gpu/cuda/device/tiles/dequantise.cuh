@@ -3,11 +3,9 @@
 // formats/quantize_block.hpp.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "common/formats/quantize_block.hpp"
 #include "gpu/cuda/device/ptx/half2.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 
 namespace mxdnn {
@@ -19,15 +17,13 @@ namespace tiles {
 struct to_bf16_t {
     static constexpr int bytes = 2;
     __device__ static uint32_t pair(float a, float b) {
-        return uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(a)))
-               | uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(b))) << 16;
+        return uint32_t(to_bf16(a)) | uint32_t(to_bf16(b)) << 16;
     }
 };
 struct to_f16_t {
     static constexpr int bytes = 2;
     __device__ static uint32_t pair(float a, float b) {
-        return uint32_t(__half_as_ushort(__float2half_rn(a)))
-               | uint32_t(__half_as_ushort(__float2half_rn(b))) << 16;
+        return uint32_t(to_f16(a)) | uint32_t(to_f16(b)) << 16;
     }
 };
 struct to_f32_t {

@@ -4,11 +4,9 @@
 
 #include <type_traits>
 
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
 #include "common/formats/quantize_block.hpp"
 #include "gpu/cuda/device/ptx/half2.cuh"
+#include "gpu/cuda/device/ptx/narrow.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -36,11 +34,11 @@ struct f16_words_t {
         return bf16_words_t::larger(m, v, w);
     }
     __device__ static uint32_t f32_bits(uint32_t m, int half) {
-        return bits_of(__half2float(__ushort_as_half(uint16_t(half ? m >> 16 : m))));
+        return bits_of(f16_to_float(uint16_t(half ? m >> 16 : m)));
     }
     __device__ static void values(uint32_t w, float *x) {
-        x[0] = __half2float(__ushort_as_half(uint16_t(w)));
-        x[1] = __half2float(__ushort_as_half(uint16_t(w >> 16)));
+        x[0] = f16_to_float(uint16_t(w));
+        x[1] = f16_to_float(uint16_t(w >> 16));
     }
 };
 struct f32_words_t {
@@ -149,10 +147,8 @@ __device__ __forceinline__ uint32_t encode_word(const float *x) {
     } else {
 #if __CUDA_ARCH__ >= 890
         if constexpr (element_t::bits == 8) {
-            constexpr auto kind = element_t::mantissa_bits == 3 ? __NV_E4M3 : __NV_E5M2;
-            const uint32_t lo = __nv_cvt_float2_to_fp8x2(make_float2(x[0], x[1]), __NV_SATFINITE, kind);
-            const uint32_t hi = __nv_cvt_float2_to_fp8x2(make_float2(x[2], x[3]), __NV_SATFINITE, kind);
-            return lo | hi << 16;
+            constexpr bool e4m3 = element_t::mantissa_bits == 3;
+            return to_f8x2<e4m3>(x[0], x[1]) | uint32_t(to_f8x2<e4m3>(x[2], x[3])) << 16;
         }
 #endif
         uint32_t codes = 0, signs = 0;

@@ -5,6 +5,7 @@
 
 #include "common/grouped_exec.hpp"
 #include "gpu/cuda/heuristics/gemm_f4.hpp"
+#include "gpu/cuda/heuristics/packed_matmul_text.hpp"
 #include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_problem.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/formats/format_list.hpp"
-#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/packed_matmul_text.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/batch_parts.hpp"
 #include "gpu/cuda/impl/packed/packed_problem.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm at the rate of FP8, for MXFP4 weights in n64_f4.
-#include <iterator>
+#include <array> // std::size
 
 #include "gpu/cuda/device/kernels/sm90/gemm.cuh"
 #include "gpu/cuda/device/packed/built.cuh"
