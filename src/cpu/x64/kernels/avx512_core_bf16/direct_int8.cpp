@@ -32,7 +32,7 @@ public:
     explicit direct_int8_t(const kernel_params_t &p, bool one_stream)
         : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant), row_scaled_(p.row_scaled),
           shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)),
-          fetch_ahead_(p.fetch_ahead ? p.fetch_ahead : tile_bytes()) {
+          one_stream_(one_stream), fetch_ahead_(p.fetch_ahead ? p.fetch_ahead : tile_bytes()) {
         for (group_ = one_stream ? 1 : 4; group_ > 1; group_ /= 2)
             if (panels_ % group_ == 0 && 2 * rows_ * group_ + group_ + constants <= 32) break;
     }
@@ -48,6 +48,7 @@ private:
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int step_bytes_ = k_step * panel_columns * shape_.bits / 8;
     int tile_bytes() const { return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))); }
+    const bool one_stream_;
     const int fetch_ahead_;
 
     Zmm src() const { return Zmm(0); }
@@ -105,6 +106,7 @@ private:
         }
         mov(slot(groups_slot), panels_ / group_);
         decoder_.load_constants();
+        if (one_stream_) fetch_next_pages();
         Xbyak::Label again;
         L(again);
         group();
@@ -114,6 +116,13 @@ private:
         dec(slot(groups_slot));
         jnz(again, T_NEAR);
         postamble();
+    }
+
+    // Of all panels of this call but the first one, and of one more, the first of the next call.
+    void fetch_next_pages() {
+        mov(codes_, slot(wei_slot));
+        add(codes_, wei_stride_);
+        fetch_pages(codes_, steps_, panels_ * n16_frame_t::panel_bytes(shape_));
     }
 
     void group() {
