@@ -88,16 +88,27 @@ status_t step_t::check_begun(int index, dim_t chunk) const {
     return mxdnn_success;
 }
 
-// Chunks come in order, and their rows have been sent before.
-status_t step_t::check_chunk(int index, dim_t chunk) {
-    const dim_t chunks = layer_->plan.chunks(), expected = next_[index];
+// Chunks come in order, and their rows have been sent before. One that there is not becomes the next one,
+// which the other ranks execute.
+status_t step_t::check_chunk(int index, dim_t &chunk) {
+    const dim_t chunks = layer_->plan.chunks();
     const bool sends = stages[index].op == op_t::send;
-    if (chunk < 0 || chunk >= chunks)
-        return fail(mxdnn_invalid_arguments, "chunk is %lld; the layer has %lld",
+    status_t status = mxdnn_success;
+    if (chunk < 0 || chunk >= chunks) {
+        status = fail(mxdnn_invalid_arguments, "chunk is %lld; the layer has %lld",
                 static_cast<long long>(chunk), static_cast<long long>(chunks));
+        if (!sends && stages[index].op != op_t::bring) return status;
+        chunk = next_[index];
+    }
+    if (index == dispatch_forward && chunk == 0) { // a new pass
+        std::fill(std::begin(next_), std::end(next_), 0);
+        moved_[0] = moved_[1] = 0;
+    }
+    const dim_t expected = next_[index];
     dim_t &moved = moved_[is_forward(index) ? 0 : 1];
     if (sends) moved = chunk + 1;
     next_[index] = (chunk + 1) % chunks;
+    if (status != mxdnn_success) return status;
     if (chunk != expected)
         return fail(mxdnn_invalid_arguments, "chunk is %lld; the next one of this stage is %lld",
                 static_cast<long long>(chunk), static_cast<long long>(expected));
@@ -116,6 +127,10 @@ status_t step_t::check_source(int index, const args_t &args) {
         if (*found == tag(before) && is_forward(before) == is_forward(index)
                 && stages[before].to == stage.from)
             return mxdnn_success;
+    return refuse_source();
+}
+
+status_t step_t::refuse_source() {
     return fail(mxdnn_invalid_arguments,
             "SRC is not passed, and the stage before has not written it in this pass, or another stage has "
             "overwritten it");
@@ -136,12 +151,9 @@ status_t step_t::execute(
         int index, dim_t chunk, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *list) {
     const stage_t &stage = stages[index];
     args_t args;
-    if (index == dispatch_forward && chunk == 0) { // a new pass
-        std::fill(std::begin(next_), std::end(next_), 0);
-        moved_[0] = moved_[1] = 0;
-    }
+    const status_t in_order = check_chunk(index, chunk);
     status_t status = check_begun(index, chunk);
-    if (status == mxdnn_success) status = check_chunk(index, chunk);
+    if (status == mxdnn_success) status = in_order;
     if (status == mxdnn_success) status = check_stream(layer_->eng, stream, stage.name);
     if (status == mxdnn_success) status = read_args(layer_->plan, index, sent_, nargs, list, args);
     if (status == mxdnn_success && index == dispatch_forward && chunk > 0 && pass_ != 0 && args.sent != sent_)

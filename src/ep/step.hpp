@@ -39,8 +39,9 @@ private:
     groups_t groups(dim_t chunk) const;
 
     status_t check_begun(int stage, dim_t chunk) const;
-    status_t check_chunk(int stage, dim_t chunk);
+    status_t check_chunk(int stage, dim_t &chunk);
     status_t check_source(int stage, const args_t &args);
+    static status_t refuse_source();
     status_t take_failure();
     verdict_t verdict_of(int stage, status_t mine) const;
     status_t agree(int stage, mxdnn_stream_t stream, status_t &mine, time_point_t deadline);

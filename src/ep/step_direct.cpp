@@ -33,6 +33,9 @@ status_t step_t::execute_direct(
         direct_t &direct, int index, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t early) {
     const stage_t &stage = stages[index];
     status_t status = early;
+    // All ranks refuse it, since the layer is the same on all.
+    if (!is_forward(index) && !layer_->plan.has_backward())
+        return fail(status, "%s: %s", stage.name, last_error());
     if (status == mxdnn_success && (index != dispatch_forward || chunk > 0)) status = take_failure();
     switch (stage.op) {
     case op_t::send: status = send_direct(direct, index, chunk, stream, args, status); break;
@@ -66,6 +69,7 @@ status_t step_t::send_direct(
         return mine; // no rank has rows
     }
     if (mine == mxdnn_success) mine = refuse_memory(args, false, true);
+    results_tag_ = 0;
     array_t src;
     if (mine == mxdnn_success) {
         src.codes = static_cast<uint8_t *>(data_of(args.src));
@@ -98,10 +102,13 @@ status_t step_t::send_direct(
 }
 
 status_t step_t::bring_direct(
-        direct_t &direct, int, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t mine) {
+        direct_t &direct, int index, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t mine) {
     const plan_t &p = layer_->plan;
     if (pass_ == 0) return mine;
     if (mine == mxdnn_success) mine = refuse_memory(args, true, false);
+    const int experts = index_of(mxdnn_ep_experts, is_forward(index) ? mxdnn_ep_forward : mxdnn_ep_backward);
+    if (mine == mxdnn_success && results_tag_ != 0 && layer_->tags->results != tag(experts))
+        mine = refuse_source();
     const bool ready = mine == mxdnn_success;
     const shared_rows_t from = {layer_->owned.shared(), p.results, 0};
     MXDNN_EP_CHECK(direct.pull(from, groups(chunk), p.format(format_t::bf16),

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "ep/transport.hpp"
+#include "ep/direct.hpp"
 #include "fuzz/fuzz.hpp"
 
 namespace mxdnn {
@@ -17,15 +17,129 @@ namespace {
 
 using fuzz::peers_t;
 
+// bf16 rows of whole numbers, or any codes.
+void draw_rows(uint64_t &state, uint8_t *rows, size_t bytes, mxdnn_data_type_t type) {
+    for (size_t i = 0; i < bytes; i++) {
+        state = state * 0x5851f42d4c957f2d + 1;
+        rows[i] = uint8_t(state >> 56);
+        // 2 to 128, of either sign, with 7 bits of mantissa
+        if (type == mxdnn_bf16 && i % 2) rows[i] = uint8_t(0x40 | (rows[i] & 0x82));
+    }
+}
+
+// What kernels would do with the memory of this rank; that of the others is made up.
+class direct_peers_t : public direct_t {
+public:
+    explicit direct_peers_t(peers_t &peers) : peers_(peers) {}
+
+    std::unique_ptr<shared_memory_t> allocate(size_t bytes) override {
+        struct memory_t : shared_memory_t {
+            explicit memory_t(size_t bytes) : bytes_(bytes + 64) {
+                data_ = bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
+            }
+            std::vector<uint8_t> bytes_;
+        };
+        return std::make_unique<memory_t>(bytes);
+    }
+
+    status_t route(const shared_memory_t &shared, size_t matrix, const groups_t &g, const int32_t *counts,
+            dim_t rows, mxdnn_stream_t) override {
+        fuzz::choices_t &c = peers_.c;
+        const dim_t ranks = peers_.ranks, local = g.local_experts, experts = ranks * local;
+        std::memset(shared.data() + matrix, 1, size_t(ranks * (experts + 1)) * sizeof(int32_t));
+        FUZZ_CHECK(counts || rows == 0);
+        const bool refused = !counts || (!peers_.quiet && c.one_in(20));
+        dim_t room = std::min(g.capacity, peers_.capacity), sum = 0;
+        for (dim_t i = 0; i < experts; i++) {
+            const bool own = i / local == peers_.rank;
+            g.received[i] = refused ? 0 : own ? counts[i] : int32_t(c.below(std::min<dim_t>(room, 9) + 1));
+            if (!own) room -= g.received[i];
+            sum += g.received[i];
+        }
+        const bool none = refused || sum > g.capacity;
+        peers_.refused = peers_.refused || none;
+        dim_t first = 0, start = 0;
+        for (dim_t e = 0; e < experts; e++) {
+            g.first[e] = int32_t(first);
+            first += none ? 0 : counts[e];
+        }
+        FUZZ_CHECK(none || first == rows);
+        g.first[experts] = int32_t(first);
+        for (dim_t e = 0; e < local; e++) {
+            g.starts[e] = int32_t(start);
+            dim_t in_group = 0;
+            for (dim_t p = 0; p < ranks; p++) {
+                if (none) g.received[p * local + e] = 0;
+                if (p == peers_.rank) g.target[p * local + e] = int32_t(start + in_group);
+                in_group += g.received[p * local + e];
+            }
+            start += std::max<dim_t>((in_group + g.alignment - 1) / g.alignment, 1) * g.alignment;
+        }
+        g.starts[local] = int32_t(start);
+        return mxdnn_success;
+    }
+
+    status_t push(const shared_rows_t &to, const groups_t &g, const row_format_t &f, const array_t &src,
+            const int32_t *indices, dim_t rows, dim_t src_rows, mxdnn_stream_t) override {
+        uint8_t *const codes = to.memory->data() + to.codes, *const scales = to.memory->data() + to.scales;
+        const size_t begin = size_t(g.starts[g.begin]), n = size_t(g.starts[g.end]) - begin;
+        draw_rows(state_, codes + begin * f.codes, n * f.codes, f.type);
+        draw_rows(state_, scales + begin * f.scales, n * f.scales, f.type);
+        if (g.begin == 0 || peers_.sent.size() != size_t(rows)) peers_.sent.assign(size_t(rows), {});
+        for_each_row(g, rows, [&](dim_t row, dim_t at) {
+            const dim_t index = indices ? indices[row] : row;
+            FUZZ_CHECK(index >= 0 && index < src_rows);
+            const uint8_t *from = src.codes + size_t(index) * f.codes;
+            peers_.sent[size_t(row)].assign(from, from + f.codes);
+            if (f.quantised()) FUZZ_CHECK(src.scales[size_t(index) * f.scales + f.scales - 1] <= 255);
+            if (at >= 0) std::memcpy(codes + size_t(at) * f.codes, from, f.codes);
+        });
+        return mxdnn_success;
+    }
+
+    status_t pull(const shared_rows_t &from, const groups_t &g, const row_format_t &f, uint8_t *dst,
+            dim_t rows, mxdnn_stream_t) override {
+        for_each_row(g, rows, [&](dim_t row, dim_t at) {
+            uint8_t *const to = dst + size_t(row) * f.codes;
+            const bool known = peers_.returns && peers_.returns->size() == size_t(rows)
+                               && (*peers_.returns)[size_t(row)].size() == f.codes;
+            if (at >= 0)
+                std::memcpy(to, from.memory->data() + from.codes + size_t(at) * f.codes, f.codes);
+            else if (known)
+                std::memcpy(to, (*peers_.returns)[size_t(row)].data(), f.codes);
+            else
+                draw_rows(state_, to, f.codes, f.type);
+        });
+        return mxdnn_success;
+    }
+
+private:
+    // Those of the chunk's experts: the row, and where it is in the groups of this rank; else -1.
+    template <typename F>
+    void for_each_row(const groups_t &g, dim_t rows, const F &fn) const {
+        for (dim_t e = 0; rows > 0 && e < peers_.ranks * g.local_experts; e++) {
+            if (e % g.local_experts < g.begin || e % g.local_experts >= g.end) continue;
+            for (dim_t row = g.first[e]; row < g.first[e + 1]; row++) {
+                FUZZ_CHECK(row < rows);
+                fn(row, e / g.local_experts == peers_.rank ? g.target[e] + row - g.first[e] : -1);
+            }
+        }
+    }
+
+    peers_t &peers_;
+    uint64_t state_ = 1;
+};
+
 class peers_transport_t : public transport_t {
 public:
-    peers_transport_t(peers_t &peers, std::chrono::milliseconds timeout) : peers_(peers) {
+    peers_transport_t(peers_t &peers, std::chrono::milliseconds timeout) : peers_(peers), direct_(peers) {
         rank_ = peers.rank;
         size_ = peers.ranks;
         timeout_ = timeout;
     }
 
     bool in_stream_order() const override { return peers_.in_stream_order; }
+    direct_t *direct() override { return peers_.direct ? &direct_ : nullptr; }
 
     status_t agree(verdict_t &verdict, mxdnn_stream_t, time_point_t) override {
         MXDNN_EP_CHECK(check_alive());
@@ -108,7 +222,7 @@ public:
                      && (*peers_.returns)[size_t(p)].size() == bytes)
                 rows = (*peers_.returns)[size_t(p)];
             else
-                draw(rows, bytes, f);
+                rows.resize(bytes), draw_rows(state_, rows.data(), bytes, f.type);
             FUZZ_CHECK(rows.size() == bytes);
             put(to, rows.data(), n * f.codes);
             put(to_scales, rows.data() + n * f.codes, n * f.scales);
@@ -154,19 +268,9 @@ private:
         if (bytes > 0) std::memcpy(to, from, bytes);
         to += bytes;
     }
-    // bf16 rows of whole numbers, or any codes.
-    void draw(std::vector<uint8_t> &rows, size_t bytes, const row_format_t &f) {
-        rows.resize(bytes);
-        for (size_t i = 0; i < bytes; i++) {
-            next_ = next_ * 0x5851f42d4c957f2d + 1;
-            rows[i] = uint8_t(next_ >> 56);
-            // 2 to 128, of either sign, with 7 bits of mantissa
-            if (f.type == mxdnn_bf16) rows[i] = i % 2 ? uint8_t(0x40 | (rows[i] & 0x82)) : uint8_t(rows[i]);
-        }
-    }
-
     peers_t &peers_;
-    uint64_t next_ = 1;
+    direct_peers_t direct_;
+    uint64_t state_ = 1;
 };
 
 std::shared_ptr<transport_t> create_peers(

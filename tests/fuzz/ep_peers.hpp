@@ -17,12 +17,14 @@ struct peers_t {
     choices_t &c;
     int rank = 0, ranks = 1;
     bool in_stream_order = false; // as over NCCL
+    bool direct = false;          // as over nccl_direct, and then in stream order
     int64_t capacity = 0;         // about as many rows as the others send
     bool quiet = false;           // the others do what they should
     bool has_failed = false;      // they do not answer any more
     bool refused = false;         // one of them refused, or disagreed, since this was set to false
 
-    // By rank: the rows of the last exchange that this rank sent, and that the others sent.
+    // By rank: the rows of the last exchange that this rank sent, and that the others sent. Direct: each row
+    // that this rank has sent.
     using rows_t = std::vector<std::vector<uint8_t>>;
     rows_t sent, arrived;
     // What they send, if it has as many bytes.
