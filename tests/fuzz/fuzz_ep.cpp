@@ -416,6 +416,7 @@ private:
             if (d.chunks == 1) check_unwritten();
             if (index == dispatch_forward) s.ways[0].done = s.ways[1].done = -1;
             if (index == dispatch_forward && peers.direct) s.sent = 0; // a pass without rows
+            if (what.op == op_t::send) s.ways[direction].done = -1;    // it took part, with other rows
             return;
         }
         if (!begins) {
@@ -423,7 +424,7 @@ private:
         } else if (index == dispatch_forward)
             begin(s, sent, entered, own);
         else if (what.op == op_t::send && stage == mxdnn_ep_combine)
-            s.ways[1] = {own && !spoilt && way.done >= 0 ? 1 : -1, entered, peers.sent, peers.arrived};
+            s.ways[1] = {own && !spoilt && forward.done >= 0 ? 1 : -1, entered, peers.sent, peers.arrived};
         else {
             const int place = direction ? 4 - stage : stage;
             if (place == 4 && own && way.done == 4) check_return(s, direction, dst);
