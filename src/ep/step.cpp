@@ -122,7 +122,8 @@ status_t step_t::check_chunk(int index, dim_t &chunk) {
 status_t step_t::check_source(int index, const args_t &args) {
     const stage_t &stage = stages[index];
     const int64_t *found = tag_of(stage.from);
-    if (args.src || !found || (stage.from == place_t::results && results_tag_ == 0)) return mxdnn_success;
+    if (args.src || !found || (stage.from == place_t::results && made_results(index) == 0))
+        return mxdnn_success;
     for (int before = 0; before < stage_count; before++)
         if (*found == tag(before) && is_forward(before) == is_forward(index)
                 && stages[before].to == stage.from)
@@ -349,7 +350,7 @@ status_t step_t::group(int index, mxdnn_stream_t stream, const args_t &args) {
             pass_on(mxdnn_primitive_execute(layer_->group[int(stage.to_format)].get(), stream, n, list),
                     "moe_permute"));
     if (holds) *holds = tag(index);
-    results_tag_ = 0;
+    made_results(index) = 0;
     MXDNN_EP_CHECK(layer_->transport->clear(work<void>(layer_->plan.starts), sizeof(int32_t), stream));
     return args.offsets ? copy_offsets(args, stream) : mxdnn_success;
 }
@@ -398,10 +399,10 @@ status_t step_t::compute(int index, dim_t chunk, mxdnn_stream_t stream) {
         args.diff_src = results_.rows.get();
     }
     int64_t &results = *tag_of(place_t::results);
-    results = results_tag_ = 0;
+    results = made_results(index) = 0;
     const status_t status = experts(d.user, stream, &args);
     if (status != mxdnn_success) return fail(status, "the callback returned %s", mxdnn_status2str(status));
-    results = results_tag_ = tag(index);
+    results = made_results(index) = tag(index);
     return mxdnn_success;
 }
 

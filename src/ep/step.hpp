@@ -54,6 +54,7 @@ private:
     const memories_t &at(place_t place, format_t format) const;
     int64_t *tag_of(place_t place);
     static int64_t next_serial();
+    int64_t &made_results(int stage) { return results_tags_[is_forward(stage) ? 0 : 1]; }
     int64_t tag(int stage) const { return serial_ * stage_count + stage; }
     template <typename T>
     T *work(size_t at) const {
@@ -67,10 +68,10 @@ private:
     std::vector<memory> starts_; // of each chunk
     memories_t kept_, results_;
 
-    int64_t pass_ = 0;        // of the last dispatch; the same on every rank; 0: there was none
-    int64_t serial_ = 0;      // of the last dispatch; unlike that of any other one in this process
-    int64_t kept_tag_ = 0;    // says which stage filled the workspace's rows
-    int64_t results_tag_ = 0; // and which callback made the results; 0: the caller may have made them
+    int64_t pass_ = 0;             // of the last dispatch; the same on every rank; 0: there was none
+    int64_t serial_ = 0;           // of the last dispatch; unlike that of any other one in this process
+    int64_t kept_tag_ = 0;         // says which stage filled the workspace's rows
+    int64_t results_tags_[2] = {}; // by direction: which callback made the results; 0: the caller may have
     dim_t sent_ = 0, arrived_ = 0;
     dim_t next_[stage_count] = {};                // the chunk that each stage goes on with
     dim_t moved_[2] = {};                         // by direction: how many chunks have been sent in this pass

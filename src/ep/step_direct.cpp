@@ -69,7 +69,7 @@ status_t step_t::send_direct(
         return mine; // no rank has rows
     }
     if (mine == mxdnn_success) mine = refuse_memory(args, false, true);
-    results_tag_ = 0;
+    made_results(index) = 0;
     array_t src;
     if (mine == mxdnn_success) {
         src.codes = static_cast<uint8_t *>(data_of(args.src));
@@ -106,9 +106,8 @@ status_t step_t::bring_direct(
     const plan_t &p = layer_->plan;
     if (pass_ == 0) return mine;
     if (mine == mxdnn_success) mine = refuse_memory(args, true, false);
-    const int experts = index_of(mxdnn_ep_experts, is_forward(index) ? mxdnn_ep_forward : mxdnn_ep_backward);
-    if (mine == mxdnn_success && results_tag_ != 0 && layer_->tags->results != tag(experts))
-        mine = refuse_source();
+    const int64_t made = made_results(index);
+    if (mine == mxdnn_success && made != 0 && layer_->tags->results != made) mine = refuse_source();
     const bool ready = mine == mxdnn_success;
     const shared_rows_t from = {layer_->owned.shared(), p.results, 0};
     MXDNN_EP_CHECK(direct.pull(from, groups(chunk), p.format(format_t::bf16),
