@@ -96,7 +96,9 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.group = c.by_rows || turned ? reorder_max_lines : columns;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
     if (!c.by_rows && !turned && columns > reorder_lines)
-        c.chunk = c.moves ? wide_moved_length : reorder_max_length;
+        c.chunk = c.moves           ? wide_moved_length
+                  : c.dst.quantised ? reorder_max_length
+                                    : reorder_max_block; // a byte for each code stays in cache
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     // The tiles of these kernels are those of n16.
     const bool other_panels = codes.packed && codes.panels.columns != reorder_lines;
