@@ -54,8 +54,8 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                         if (p.kernel == kernel_id_t::sm90_gemm && p.splits > 1) {
                             EXPECT_EQ(groups, 0);
                             EXPECT_LE(p.splits * rows * parts_stride(N), sms * most_sums);
-                            EXPECT_LE(div_up(rows, gemm_widths[p.shape]) * div_up(N, 256) * p.splits * pair,
-                                    p.grid);
+                            const int64_t items = div_up(rows, gemm_widths[p.shape]) * div_up(N, 256 / pair);
+                            EXPECT_LE(div_up(items, pair) * p.splits * pair, p.grid);
                         }
                     }
 }

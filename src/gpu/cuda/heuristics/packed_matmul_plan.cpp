@@ -100,12 +100,14 @@ void consider_grouped_gemv(
 // Many rows: in cycles of the busiest multiprocessor.
 void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths,
         int parts) {
-    const int64_t tiles = div_up(K, tile), column_groups = div_up(N, 4 * tile);
+    const int64_t tiles = div_up(K, tile);
     for (int v = 0; v < widths; v++) {
         const int width = gemm_widths[v], pair = gemm_pair(width);
+        // Those that are left for one CTA of a pair make an item with those of another block.
+        const double column_groups = double(div_up(N, 4 / pair * tile)) / pair;
         const double blocks = spread.busy
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
-                     items = blocks * double(column_groups);
+                     items = blocks * column_groups;
         // The cost of 64 rows of K is the larger one of two: that of the tensor cores, 8 cycles for every
         // source row, divided by those that share them; and that of a consumer, which decodes and waits for
         // its products in turn, with one panel or two. Blocks of a group have about equal widths, and none is
@@ -124,12 +126,12 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
         constexpr double per_sum = 4000., sum_bytes = 2400.;
         const int64_t clusters = sm_count / pair;
         for (int splits = 1; splits <= parts && clusters > 0; splits++) {
-            const double rounds = rounds_of(items * splits, clusters);
+            const double shares = splits > 1 ? std::ceil(items) * splits : items,
+                         rounds = rounds_of(shares, clusters);
             if (splits > 1 && rounds > 1) continue; // K is shared in one round only
             double cost = rounds * (double(div_up(tiles, splits)) * stage + per_item);
             if (splits > 1) cost += per_sum + double(splits * spread.most() * N * 4) / sum_bytes;
-            const int64_t grid =
-                    splits > 1 ? int64_t(std::ceil(items)) * splits : spread.grid(items, clusters);
+            const int64_t grid = splits > 1 ? int64_t(shares) : spread.grid(items, clusters);
             consider(best, {{kernel_id_t::sm90_gemm, v, splits, int(grid) * pair}, cost});
         }
     }

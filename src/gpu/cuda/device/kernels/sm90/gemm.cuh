@@ -77,8 +77,9 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
 
     if constexpr (pair > 1) cluster_sync(); // the barriers of the other CTA are initialised
 
-    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>,
+    using paired_t = std::conditional_t<pair == 2 && !shared_t::fp8, items_of_pairs_t<format, width>,
             items_in_turn_t<format, width>>;
+    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>, paired_t>;
     const items_t items(
             args, head, panel_map, cluster / splits, int(gridDim.x) / (splits * pair), cta.pair_rank);
     if (threadIdx.x < k::group) {
@@ -96,9 +97,12 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
             }
             if (warp < shared_t::weight_warps)
                 cta.produce_weights(warp, lane, position, block, items.panel_group(at));
-            else if (threadIdx.x == shared_t::weight_warps * 32)
-                cta.produce_rows(kernel_args.source_map, position, block);
-            else if constexpr (shared_t::searches) {
+            else if (threadIdx.x == shared_t::weight_warps * 32) {
+                if (pair > 1 && items.is_apart(at))
+                    cta.template produce_rows<1>(kernel_args.source_map, position, block);
+                else
+                    cta.template produce_rows<pair>(kernel_args.source_map, position, block);
+            } else if constexpr (shared_t::searches) {
                 if (warp >= 4 - shared_t::scale_warps)
                     cta.template look_at_scales<shared_t::scale_warps>(warp - (4 - shared_t::scale_warps),
                             lane, position, cta.factor_set(at), block, items.panel_group(at));

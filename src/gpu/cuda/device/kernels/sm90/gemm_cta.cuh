@@ -98,22 +98,24 @@ struct gemm_cta_t {
             for (int i = 0; i < shared_t::weight_warps; i++) ring.next();
         }
     }
-    // Called by one thread. It may copy rows of other blocks, which are never used.
+    // Called by one thread. It may copy rows of other blocks, which are never used. sharers: CTAs that have
+    // the block; each copies a part of it to all.
+    template <int sharers>
     __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
         using namespace ptx;
         wait_for_earlier_kernels();
-        constexpr int box_rows = shared_t::box_rows, pair = shared_t::pair;
+        constexpr int box_rows = shared_t::box_rows;
         const int boxes = (block.rows + box_rows - 1) / box_rows;
         ring_t ring(position);
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             const uint32_t bar = full + 8 * ring.slot, to = stages + ring.slot * shared_t::stage_bytes;
             barrier_wait(empty + 8 * ring.slot, ring.round ^ 1);
             barrier_arrive_expect(bar, boxes * shared_t::box_bytes);
-            for (int b = pair_rank; b < boxes; b += pair) {
+            for (int b = sharers > 1 ? pair_rank : 0; b < boxes; b += sharers) {
                 const uint32_t box = to + b * shared_t::box_bytes;
                 const int row = block.first - args.row_begin + b * box_rows;
-                if constexpr (pair > 1)
-                    tensor_copy_to((1 << pair) - 1, box, map, s * shared_t::stage_rows, row, bar);
+                if constexpr (sharers > 1)
+                    tensor_copy_to((1 << sharers) - 1, box, map, s * shared_t::stage_rows, row, bar);
                 else
                     tensor_copy(box, map, s * shared_t::stage_rows, row, bar);
             }

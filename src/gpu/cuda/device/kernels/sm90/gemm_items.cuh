@@ -37,6 +37,57 @@ struct items_in_turn_t {
         return head.list.block(args, at / groups, gemm_t::row_step);
     }
     __device__ int panel_group(int at) const { return at % groups * pair + pair_rank; }
+    // Whether the CTAs of a pair have different row blocks.
+    __device__ static bool is_apart(int) { return false; }
+};
+
+// The same for pairs, which have neighbouring groups of panels and one row block. Where the number of groups
+// is odd, they have the last group and two row blocks: an item after all others of these blocks. (Not for
+// products at the rate of FP8, where the widest blocks have no register left for that: C7511.)
+template <typename format, int width>
+struct items_of_pairs_t {
+    using shared_t = gemm_shared_t<format, width>;
+    static constexpr int pair = 2;
+    static_assert(shared_t::pair == pair, "pairs");
+
+    const matmul_args_t &args;
+    const typename shared_t::head_t &head;
+    const panels_t<shared_t::panels> &panel_map;
+    int pair_rank, blocks, groups, begin, end, step;
+
+    __device__ items_of_pairs_t(const matmul_args_t &a, typename shared_t::head_t &h,
+            const panels_t<shared_t::panels> &map, int own, int ctas, int pair_rank)
+        : args(a), head(h), panel_map(map), pair_rank(pair_rank), blocks(h.list.shares(a)),
+          groups(map.groups()), begin(own), end((blocks * groups + 1) / pair), step(ctas) {}
+
+    __device__ bool wanted(int at) const {
+        const place_t p = place(at);
+        return panel_map.wanted(args.wanted, p.group)
+               || (!p.apart && panel_map.wanted(args.wanted, p.group + 1));
+    }
+    __device__ row_block_t block(int at) const {
+        const place_t p = place(at);
+        return head.list.block(args, p.block + (p.apart ? pair_rank : 0), gemm_t::row_step);
+    }
+    __device__ int panel_group(int at) const {
+        const place_t p = place(at);
+        return p.group + (p.apart ? 0 : pair_rank);
+    }
+    __device__ bool is_apart(int at) const { return place(at).apart; }
+
+private:
+    struct place_t {
+        int block, group; // of the first CTA
+        bool apart;
+    };
+    // Two blocks have `groups` items together.
+    __device__ __forceinline__ place_t place(int at) const {
+        const int first = at / groups * 2, left = at % groups, full = groups / pair,
+                  here = min(2, blocks - first);
+        if (left < here * full)
+            return {first + (left >= full), (left >= full ? left - full : left) * pair, false};
+        return {first, full * pair, here == 2};
+    }
 };
 
 // The same for widths with short items. All warps together find the first items in the beginning, because
@@ -69,6 +120,7 @@ struct known_items_t {
     __device__ bool wanted(int at) const { return panel_map.wanted(args.wanted, panel_group(at)); }
     __device__ row_block_t block(int at) const { return item(at).block; }
     __device__ int panel_group(int at) const { return item(at).panel_group; }
+    __device__ static bool is_apart(int) { return false; }
 
 private:
     __device__ gemm_item_t item(int at) const { return at < gemm_t::known_items ? head.items[at] : find(at); }
