@@ -7,7 +7,7 @@
 #include "common/formats/quantize_block.hpp"
 #include "cpu/threading.hpp"
 #include "cpu/x64/reorder/reorder_copy.hpp"
-#include "cpu/x64/reorder/reorder_worker.hpp"
+#include "cpu/x64/reorder/requantise_worker.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -20,12 +20,13 @@ constexpr int64_t elements_per_thread = 1 << 14;
 
 // The division of one execution. Threads share all items of a batch, so that neither many small matrices nor
 // a few large ones leave a thread idle.
+template <typename worker_t>
 class items_t {
 public:
-    items_t(const reorder_conf_t &c, const exec_ctx_t &ctx)
+    items_t(const typename worker_t::conf_t &c, const exec_ctx_t &ctx, int line_dim, int pos_dim)
         : c_(c), ctx_(ctx), md_(ctx.memory(MXDNN_ARG_DST)->md) {
-        lines_ = md_.dims[c.dst.line_dim];
-        length_ = md_.dims[c.dst.pos_dim];
+        lines_ = md_.dims[line_dim];
+        length_ = md_.dims[pos_dim];
         batch_ = batch_of(md_);
         chunks_ = div_up(length_, c.item_length());
         groups_ = div_up(lines_, c.item_lines());
@@ -50,7 +51,8 @@ public:
         const int64_t n = batch_ * per_entry_;
         if (n == 0) return;
         parallel(ctx_, threads(), [&](int ithr, int nthr) {
-            reorder_worker_t worker(c_, ctx_, how);
+            reorder_buffers_t buffers;
+            worker_t worker(c_, ctx_, how, buffers);
             int64_t begin, end, entry = -1;
             balance(n, nthr, ithr, begin, end);
             for (int64_t i = begin; i < end; i++) {
@@ -67,7 +69,7 @@ public:
     }
 
 private:
-    const reorder_conf_t &c_;
+    const typename worker_t::conf_t &c_;
     const exec_ctx_t &ctx_;
     const memory_desc_t &md_;
     dim_t lines_, length_, batch_;
@@ -88,7 +90,8 @@ void raise_to(uint32_t *most, uint32_t value) {
 }
 
 // Computes the global scales of the destination, before anything is written under them.
-void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const items_t &items) {
+template <typename worker_t>
+void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const items_t<worker_t> &items) {
     const memory_t *given =
             c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
     const auto for_entries = [&](auto &&body) {
@@ -115,7 +118,7 @@ void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const it
     }
     // The bits of the largest magnitude are collected in the place of the scale.
     for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(0.f); });
-    items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i, const item_t &) {
+    items.run(write_t::cached, [](worker_t &worker, const item_t &i, const item_t &) {
         raise_to(worker.dst().global_bits(), worker.amax(i.line, i.pos));
     });
     for_entries([](int64_t, const dim_t *, reorder_side_t &dst) {
@@ -123,13 +126,12 @@ void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const it
     });
 }
 
-} // namespace
-
-status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
-    const reorder_conf_t &c = conf_;
+// `by`: how the worker goes about it.
+template <typename worker_t>
+void reorder(const reorder_conf_t &c, const typename worker_t::conf_t &by, const exec_ctx_t &ctx) {
     const memory_t &to = *ctx.memory(MXDNN_ARG_DST);
     const memory_desc_t &md = to.md;
-    const items_t items(c, ctx);
+    const items_t<worker_t> items(by, ctx, c.dst.line_dim, c.dst.pos_dim);
     // Padding of a swizzled destination is zero. Packed tiles are written as a whole.
     if (c.dst.swizzled && !c.given) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
@@ -137,7 +139,7 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     }
     if (items.empty() && c.dst.packed) std::memset(to.handle, 0, size_t(size_of(md)));
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
-    if (items.empty()) return mxdnn_success;
+    if (items.empty()) return;
 
     // Results that do not fit in the cache of a thread bypass it. Neighbouring items share no byte: groups
     // are multiples of 16 lines, chunks whole blocks.
@@ -147,11 +149,20 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     if (copy.suffices()) {
         if (ctx.record) ctx.record->add_kernel("copy");
         parallel(ctx, items.threads(), [&](int ithr, int nthr) { copy.run(ithr, nthr, how); });
-        return mxdnn_success;
+        return;
     }
-    items.run(how, [](reorder_worker_t &worker, const item_t &i, const item_t &next) {
+    items.run(how, [](worker_t &worker, const item_t &i, const item_t &next) {
         worker.reorder(i.line, i.pos, next);
     });
+}
+
+} // namespace
+
+status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
+    if (conf_.requantises())
+        reorder<requantise_worker_t>(conf_, requantise_, ctx);
+    else
+        reorder<reorder_worker_t>(conf_, conf_, ctx);
     return mxdnn_success;
 }
 

@@ -14,11 +14,13 @@ namespace x64 {
 
 class simd_mx_reorder_base_t : public primitive_impl_t {
 public:
-    explicit simd_mx_reorder_base_t(const reorder_conf_t &conf) : conf_(conf) {}
+    simd_mx_reorder_base_t(const reorder_conf_t &conf, const requantise_conf_t &requantise)
+        : conf_(conf), requantise_(requantise) {}
     status_t execute(const exec_ctx_t &ctx) const override;
 
 private:
     reorder_conf_t conf_;
+    requantise_conf_t requantise_;
 };
 
 template <cpu_isa_t isa>
@@ -29,11 +31,15 @@ struct simd_mx_reorder_t : simd_mx_reorder_base_t {
     struct pd_t : impl::pd_t {
         using impl::pd_t::pd_t;
         reorder_conf_t conf;
+        requantise_conf_t requantise;
 
         const char *name() const override { return impl_name; }
-        reason_t init() { return configure(conf, problem, isa); }
+        reason_t init() {
+            const reason_t r = configure(conf, problem, isa);
+            return r.ok() && conf.requantises() ? configure(requantise, conf, problem, isa) : r;
+        }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<simd_mx_reorder_t>(conf);
+            primitive = std::make_shared<simd_mx_reorder_t>(conf, requantise);
             return mxdnn_success;
         }
     };

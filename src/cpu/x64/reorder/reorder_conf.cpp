@@ -138,6 +138,73 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     return yes();
 }
 
+// ---- codes to codes ----
+
+namespace {
+
+// Values in cache, of the shape of `md`: rows of lines, or lines.
+memory_desc_t values_between(const memory_desc_t &md, data_type_t dt, int inner, int outer) {
+    memory_desc_t values;
+    values.ndims = md.ndims;
+    values.dt = dt;
+    values.kind = mxdnn_blocked;
+    for (int d = 0; d < md.ndims; d++) {
+        values.dims[d] = md.dims[d];
+        values.strides[d] = d == inner ? 1 : d == outer ? requantise_conf_t::most_length : 1 << 16;
+    }
+    return values;
+}
+
+// Less at a time than elsewhere, because there is a buffer for values.
+void keep_small(reorder_conf_t &c) {
+    c.group = std::min(c.group, requantise_conf_t::most_lines);
+    c.panel_lines = std::min(c.panel_lines, requantise_conf_t::most_lines);
+    c.chunk = std::min(c.chunk, requantise_conf_t::most_length);
+    c.run = c.chunk;
+}
+
+// The least scale under which bf16 holds all values of an MX type.
+int least_scale_of_bf16(data_type_t dt) {
+    constexpr int least_exponent = -133, bias = 127; // of bf16, of e8m0
+    int least = 0;
+    visit_type(mx_element_types(), dt, [&](auto e) {
+        using E = decltype(e);
+        if constexpr (E::is_float) least = least_exponent + bias - (1 - E::bias - E::mantissa_bits);
+    });
+    return std::max(least, 0);
+}
+
+} // namespace
+
+reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa) {
+    const bool is_n16 = (conf.src.packed && conf.src.panels.columns == reorder_lines)
+                        || (conf.dst.packed && conf.dst.panels.columns == reorder_lines);
+    const bool by_rows = is_n16 || conf.src.by_rows() || conf.dst.by_rows();
+    const int inner = by_rows ? conf.dst.line_dim : conf.dst.pos_dim,
+              outer = by_rows ? conf.dst.pos_dim : conf.dst.line_dim;
+    for (data_type_t dt : {mxdnn_bf16, mxdnn_f32}) {
+        requantise_conf_t::way_t &way = dt == mxdnn_bf16 ? c.by_bf16 : c.by_f32;
+        problem_t half = p;
+        half.dst = values_between(p.dst, dt, inner, outer);
+        half.attr.dst = {};
+        reason_t r = configure(way.decode, half, isa);
+        half = p;
+        half.src = values_between(p.src, dt, inner, outer);
+        half.attr.src = {};
+        if (r.ok()) r = configure(way.encode, half, isa);
+        if (!r.ok()) return r;
+        for (reorder_conf_t *w : {&way.decode, &way.encode}) {
+            keep_small(*w);
+            c.lines = std::max(c.lines, w->item_lines());
+            c.length = std::max(c.length, w->item_length());
+        }
+    }
+    c.is_bf16 = becomes_words(conf.src.format);
+    c.least_scale = conf.src.format.family == quant_family_t::mx ? least_scale_of_bf16(conf.src.dt) : 0;
+    c.along_lines = !(conf.src.by_rows() || conf.dst.by_rows());
+    return yes();
+}
+
 } // namespace x64
 } // namespace impl
 } // namespace mxdnn

@@ -41,12 +41,33 @@ struct reorder_conf_t {
     bool quantises_panels = false;
     int run = 0;
 
+    bool requantises() const { return src.quantised && dst.quantised && !moves; }
     // The part of the work that a thread takes at a time.
     int item_lines() const { return panel_lines ? panel_lines : group; }
     int item_length() const { return run; }
 };
 
 reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);
+
+// Codes of one format to codes of another: two reorders, with values in a buffer in cache between them.
+struct requantise_conf_t {
+    static constexpr int most_lines = 64, most_length = reorder_max_block;
+    // By bf16, where it holds every value, and by f32. The ends of the scales of e8m0 may need the latter.
+    struct way_t {
+        reorder_conf_t decode, encode;
+    };
+    way_t by_bf16, by_f32;
+    bool is_bf16 = false; // at all
+    int least_scale = 0;  // of e8m0, for bf16
+    bool along_lines = true;
+    int lines = 0, length = 0;
+
+    int item_lines() const { return lines; }
+    int item_length() const { return length; }
+};
+
+// `conf` is the configuration of the same problem.
+reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);
 
 } // namespace x64
 } // namespace impl

@@ -142,6 +142,7 @@ void reorder_side_t::select(param_view_t &v) const {
 }
 
 void reorder_side_t::set_batch(const dim_t *idx) {
+    if (is_buffer_) return;
     batch_index_ = 0;
     for (int d = 0; d < c_.ndims - 2; d++) {
         batch_[d] = idx[d];

@@ -59,6 +59,13 @@ public:
     reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t &ctx);
     void set_batch(const dim_t *idx);
 
+    // Values in a buffer, of a matrix with the dims of `md`: the buffer has those from (line, pos) on.
+    reorder_side_t(const reorder_side_conf_t &conf, const memory_desc_t &md, uint8_t *buffer,
+            int64_t line_bytes, int64_t pos_bytes)
+        : c_(conf), md_(&md), data_(buffer), matrix_(buffer), is_buffer_(true), stored_bits_(conf.bits),
+          line_bytes_(line_bytes), pos_bytes_(pos_bytes) {}
+    void set_origin(dim_t line, dim_t pos) { matrix_ = data_ - line * line_bytes_ - pos * pos_bytes_; }
+
     const reorder_side_conf_t &conf() const { return c_; }
     dim_t lines() const { return md_->dims[c_.line_dim]; }
     dim_t length() const { return md_->dims[c_.pos_dim]; }
@@ -139,6 +146,7 @@ private:
     const reorder_side_conf_t &c_;
     const memory_desc_t *md_; // with runtime dims known
     uint8_t *data_, *matrix_;
+    bool is_buffer_ = false;
     int stored_bits_ = 8;
     int64_t line_bytes_ = 0, pos_bytes_ = 0;
     param_view_t scales_, zero_points_;

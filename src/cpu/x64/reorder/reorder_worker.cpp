@@ -48,7 +48,6 @@ void reorder_worker_t::reorder_group(dim_t line, dim_t end, dim_t pos, const ite
 uint32_t reorder_worker_t::amax_of_group(dim_t line, dim_t end, dim_t pos) {
     locate(line, end, pos);
     if (c_.by_rows) return k_.finite_amax(source_rows());
-    if (c_.src.quantised) load_codes();
     uint32_t most = 0;
     for (int l = 0; l < lines_; l += reorder_lines) most = std::max(most, k_.finite_amax(source_values(l)));
     return most;

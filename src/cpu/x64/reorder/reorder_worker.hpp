@@ -29,16 +29,38 @@ constexpr int64_t most_tiles_bytes = [] {
     return most_panel_lines / n16_frame_t::columns * n16_frame_t::tile_bytes(s, n16_frame_t::min_tile_rows);
 }();
 
+// What a thread has in cache. Two workers that take turns may have the same.
+struct reorder_buffers_t {
+    static constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block;
+    // [block][group], at most 4 bytes each; or half the size for twice as many lines.
+    static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
+    static_assert(most_params >= 4 * (n16_frame_t::min_tile_rows / nvfp4_block) * most_panel_lines, "");
+
+    // Codes, a byte each: lines `chunk` apart, or rows `group` apart.
+    alignas(64) uint8_t codes[codes_bytes];
+    alignas(64) uint8_t turned[codes_bytes]; // before or after they are transposed
+    alignas(64) uint8_t tiles[most_tiles_bytes];
+    alignas(64) uint8_t scales[most_params], zero_points[most_params];
+    written_later_t later;
+    alignas(32) nibble_tables_t tables;
+};
+
 // The part of one thread in an execution.
 class reorder_worker_t {
 public:
-    reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how)
-        : c_(conf), k_(*conf.kernels), how_(how), src_(conf.src, ctx), dst_(conf.dst, ctx) {}
+    using conf_t = reorder_conf_t;
+    reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how, reorder_buffers_t &b)
+        : reorder_worker_t(conf, {conf.src, ctx}, {conf.dst, ctx}, how, b) {}
+    reorder_worker_t(const reorder_conf_t &conf, const reorder_side_t &src, const reorder_side_t &dst,
+            write_t how, reorder_buffers_t &b)
+        : c_(conf), k_(*conf.kernels), how_(how), src_(src), dst_(dst), codes_(b.codes), turned_(b.turned),
+          tiles_(b.tiles), scales_(b.scales), zps_(b.zero_points), later_(b.later), tables_(b.tables) {}
     ~reorder_worker_t() { k_.finish(later_); }
 
     void set_batch(const dim_t *idx);
-    const reorder_side_t &src() const { return src_; }
-    const reorder_side_t &dst() const { return dst_; }
+    const reorder_conf_t &conf() const { return c_; }
+    reorder_side_t &src() { return src_; }
+    reorder_side_t &dst() { return dst_; }
 
     // Processes up to conf.item_lines() lines and conf.item_length() positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos, const item_t &next);
@@ -49,28 +71,18 @@ public:
 private:
     // The number of elements of a matrix from which it pays to decode a 4-bit type under every scale first.
     static constexpr int64_t least_for_tables = 1 << 18;
-    static constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_bytes = codes_bytes;
 
     const reorder_conf_t &c_;
     const reorder_kernels_t &k_;
     const write_t how_;
     reorder_side_t src_, dst_;
-    // The current part, and its buffers:
+    uint8_t *const codes_, *const turned_, *const tiles_, *const scales_, *const zps_;
+    written_later_t &later_;
+    nibble_tables_t &tables_;
+    bool has_tables_ = false;
+    // The current part:
     dim_t line_ = 0, pos_ = 0;
     int lines_ = 0, length_ = 0;
-    // Codes, a byte each: lines c_.chunk apart, or rows c_.group apart.
-    alignas(64) uint8_t codes_[codes_bytes];
-    // Codes before or after they are transposed, or 16 lines of f32.
-    alignas(64) uint8_t values_[values_bytes];
-    alignas(64) uint8_t tiles_[most_tiles_bytes];
-    written_later_t later_;
-    alignas(32) nibble_tables_t tables_;
-    bool has_tables_ = false;
-    // [block][c_.group], at most 4 bytes each; or half the size for twice as many lines.
-    static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
-    static_assert(most_params >= 4 * (n16_frame_t::min_tile_rows / nvfp4_block) * most_panel_lines, "");
-    alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
-            dst_scales_[most_params], dst_zps_[most_params];
 
     // ---- The ways of processing a part: reorder_worker.cpp ----
 
@@ -89,7 +101,7 @@ private:
 
     // ---- values by the kernels for lines and rows: worker_values.cpp ----
 
-    // Values of 16 lines: in place or, for codes, in values_.
+    // Values of 16 lines.
     source_lines_t source_values(int l);
     source_lines_t source_rows();
     // Some positions of lines.
@@ -126,10 +138,10 @@ private:
 
     // ---- Addresses ----
 
-    line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
-    line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
-    line_params_t params(const block_format_t &f, uint8_t *scales, uint8_t *zps, int l) const {
-        return {scales + l * f.scale_bytes, f.zp_bytes ? zps + l * f.zp_bytes : nullptr, c_.group};
+    // Of the codes of line l on.
+    line_params_t block_params(int l = 0) const {
+        const block_format_t &f = (c_.dst.quantised ? c_.dst : c_.src).format;
+        return {scales_ + l * f.scale_bytes, f.zp_bytes ? zps_ + l * f.zp_bytes : nullptr, c_.group};
     }
     // Those from position i on.
     static line_params_t params_from(const reorder_side_conf_t &s, line_params_t p, int i) {

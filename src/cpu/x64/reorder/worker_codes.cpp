@@ -22,9 +22,9 @@ void reorder_worker_t::load_codes() {
     const bool turned = s.by_rows() != c_.by_rows;
     const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
     const int pitch = s.by_rows() ? c_.group : c_.chunk;
-    uint8_t *to = turned ? values_ : codes_;
+    uint8_t *to = turned ? turned_ : codes_;
     for (int i = 0; i < runs; i++) k_.unpack_row(s.storage, run_at(src_, s, i), n, to + i * pitch);
-    if (turned) k_.transpose(1, values_, pitch, runs, n, codes_, code_pitch());
+    if (turned) k_.transpose(1, turned_, pitch, runs, n, codes_, code_pitch());
 }
 
 void reorder_worker_t::store_codes() {
@@ -44,8 +44,8 @@ void reorder_worker_t::store_codes() {
     const bool turned = s.by_rows() != c_.by_rows;
     const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
     const int pitch = s.by_rows() ? c_.group : c_.chunk;
-    if (turned) k_.transpose(1, codes_, code_pitch(), n, runs, values_, pitch);
-    const uint8_t *from = turned ? values_ : codes_;
+    if (turned) k_.transpose(1, codes_, code_pitch(), n, runs, turned_, pitch);
+    const uint8_t *from = turned ? turned_ : codes_;
     for (int i = 0; i < runs; i++) {
         k_.pack_row(s.storage, from + i * pitch, n, run_at(dst_, s, i), how_);
         fetch_tiles(i, runs);

@@ -9,12 +9,12 @@ namespace x64 {
 void reorder_worker_t::move(const item_t &next) {
     const dim_t pos = pos_;
     const int length = length_;
-    if (!c_.src.packed) src_.read_params(k_, line_, lines_, pos, length, dst_params());
+    if (!c_.src.packed) src_.read_params(k_, line_, lines_, pos, length, block_params());
     for (int i = 0; i < length; i += reorder_max_length) {
         pos_ = pos + i;
         length_ = std::min(reorder_max_length, length - i);
         // On a packed side they are beside their codes.
-        const line_params_t params = params_from(c_.dst, dst_params(), i);
+        const line_params_t params = params_from(c_.dst, block_params(), i);
         if (c_.src.packed) src_.read_params(k_, line_, lines_, pos_, length_, params);
         if (!move_directly(i + length_ < length ? item_t{line_, pos_ + length_} : next)) {
             load_codes();
@@ -22,7 +22,7 @@ void reorder_worker_t::move(const item_t &next) {
         }
         if (c_.dst.packed) dst_.write_params(k_, line_, lines_, pos_, length_, params, how_);
     }
-    if (!c_.dst.packed) dst_.write_params(k_, line_, lines_, pos, length, dst_params(), how_);
+    if (!c_.dst.packed) dst_.write_params(k_, line_, lines_, pos, length, block_params(), how_);
 }
 
 bool reorder_worker_t::move_directly(const item_t &next) {

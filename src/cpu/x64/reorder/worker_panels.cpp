@@ -11,7 +11,7 @@ int reorder_worker_t::code_lines(const panels_values_t &v, dim_t line, dim_t pos
     if (v.rows % 64 != 0) return 0;
     const reorder_side_t &codes = c_.dst.quantised ? dst_ : src_;
     const block_format_t &f = codes.conf().format;
-    const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
+    const line_params_t params = {scales_, f.zp_bytes ? zps_ : nullptr, v.lines};
     if (c_.dst.quantised) {
         k_.quantise_code_lines(
                 f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_, &later_);
@@ -30,7 +30,7 @@ void reorder_worker_t::code_panel(const panels_values_t &v, dim_t line, dim_t po
     const reorder_side_t &panel = quantises ? dst_ : src_;
     const block_format_t &f = panel.conf().format;
     const int pitch = v.rows * halves_of_code(f) / 2;
-    line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
+    line_params_t params = {scales_, f.zp_bytes ? zps_ : nullptr, v.lines};
     if (!quantises) {
         panel_to_lines(panel, line, pos, v.lines, v.rows, pitch, &next);
         src_.read_params(k_, line, v.lines, pos, v.rows, params);
@@ -80,7 +80,7 @@ void reorder_worker_t::turn_panels(const panels_values_t &v, dim_t line, dim_t p
     const int header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows)),
               zps_at = blocks * reorder_lines * f.scale_bytes;
     const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows);
-    const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, columns};
+    const line_params_t params = {scales_, f.zp_bytes ? zps_ : nullptr, columns};
     // Calls body(tile, line of the panel) for the tiles of a panel.
     const auto for_tiles_of = [&](int l, auto &&body) {
         for (int j = 0; j < columns; j += reorder_lines)

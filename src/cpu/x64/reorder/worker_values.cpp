@@ -7,14 +7,6 @@ namespace impl {
 namespace x64 {
 
 source_lines_t reorder_worker_t::source_values(int l) {
-    const int n = some_of(l);
-    if (c_.src.quantised) {
-        if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
-        const int64_t pitch = c_.chunk * int(sizeof(float));
-        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), nullptr,
-                mxdnn_f32, values_, pitch, write_t::cached);
-        return {values_, mxdnn_f32, pitch, n, length_, nullptr};
-    }
     const void *next = nullptr;
     if (l + reorder_lines < lines_)
         next = src_.at(line_ + l + reorder_lines, pos_);
@@ -22,7 +14,7 @@ source_lines_t reorder_worker_t::source_values(int l) {
         next = src_.at(line_, pos_ + length_);
     else if (line_ + c_.group < src_.lines())
         next = src_.at(line_ + c_.group, 0);
-    return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
+    return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), some_of(l), length_, next};
 }
 
 source_lines_t reorder_worker_t::part_of(const source_lines_t &lines, int pos, int n) {
@@ -40,7 +32,7 @@ source_lines_t reorder_worker_t::source_rows() {
 
 void reorder_worker_t::quantise_rows(const item_t &next) {
     const reorder_side_conf_t &dst = c_.dst;
-    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, block_params());
     const auto values_from = [&](int i, int rows) {
         source_lines_t values = source_rows();
         values.data = src_.at(line_, pos_ + i);
@@ -49,19 +41,19 @@ void reorder_worker_t::quantise_rows(const item_t &next) {
         return values;
     };
     if (!dst.packed) {
-        k_.quantise_rows(
-                dst.format, c_.given, values_from(0, length_), dst_.global(), dst_params(), codes_, c_.group);
+        k_.quantise_rows(dst.format, c_.given, values_from(0, length_), dst_.global(), block_params(), codes_,
+                c_.group);
         store_codes();
     }
     if (dst.packed)
         for_parts(dst, [&](int i, int rows, int padded) {
             k_.quantise_rows(dst.format, c_.given, values_from(i, rows), dst_.global(),
-                    params_from(dst, dst_params(), i), codes_, c_.group);
+                    params_from(dst, block_params(), i), codes_, c_.group);
             clear_padding(rows);
             for (int l = 0; l < lines_; l += dst_.columns())
                 dst.codec->pack_rows(codes_ + l, c_.group, padded, codes_of_panel(dst_, l, i), how_);
         });
-    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, block_params(), how_);
 }
 
 void reorder_worker_t::quantise() {
@@ -80,22 +72,20 @@ bool reorder_worker_t::quantise_panel() {
     if (!c_.quantises_panels || lines_ != dst_.columns() || !(dst_.global() > 0)
             || length_ % std::max(dst.format.block, dst.codec->row_step) != 0)
         return false;
-    if (c_.src.quantised) load_codes();
     for (int l = 0; l < lines_; l += reorder_lines) {
         const source_lines_t values = source_values(l);
         for_tiles_of_panel(dst_, 0, [&](int, int i, const code_tiles_t &to) {
             dst.codec->quantise(dst.format, part_of(values, i, to.rows), dst_.global(),
-                    params_from(dst, dst_params(l), i), to, l, how_);
+                    params_from(dst, block_params(l), i), to, l, how_);
         });
     }
-    dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    dst_.write_params(k_, line_, lines_, pos_, length_, block_params(), how_);
     return true;
 }
 
 void reorder_worker_t::quantise_lines() {
     const reorder_side_conf_t &dst = c_.dst;
-    if (c_.src.quantised) load_codes();
-    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, block_params());
     const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
     const bool in_place = whole && is_direct(dst);
     const bool to_tiles =
@@ -103,7 +93,7 @@ void reorder_worker_t::quantise_lines() {
     for (int l = 0; l < lines_; l += reorder_lines) {
         const source_lines_t values = source_values(l);
         const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
-            k_.quantise(dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
+            k_.quantise(dst.format, c_.given, values, dst_.global(), block_params(l), to, pitch, halves, how);
         };
         if (in_place) {
             encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
@@ -119,28 +109,28 @@ void reorder_worker_t::quantise_lines() {
         });
     else if (!in_place)
         store_codes();
-    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, block_params(), how_);
 }
 
 void reorder_worker_t::dequantise() {
     const reorder_side_conf_t &src = c_.src;
-    src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+    src_.read_params(k_, line_, lines_, pos_, length_, block_params());
     if (c_.by_rows && src.packed) {
         for_parts(src, [&](int i, int rows, int padded) {
             for (int l = 0; l < lines_; l += src_.columns())
                 src.codec->unpack_rows(codes_of_panel(src_, l, i), padded, codes_ + l, c_.group);
             k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
-                    params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i), dst_.pos_bytes(),
-                    how_);
+                    params_from(src, block_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
+                    dst_.pos_bytes(), how_);
         });
         return;
     }
     load_codes();
     if (c_.by_rows)
-        k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(),
+        k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), block_params(),
                 c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), how_);
     else
-        k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(),
+        k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), block_params(),
                 has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), how_);
 }
 
