@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "ep/transport.hpp"
+#include "ep/host_transport.hpp"
 
 namespace mxdnn {
 namespace ep {
@@ -38,12 +38,6 @@ void merge_op(void *from, void *to, int *count, MPI_Datatype *) {
         merge(static_cast<verdict_t *>(from)[i], static_cast<verdict_t *>(to)[i]);
 }
 
-// Copies rows, or gathers them by their indices.
-void copy_rows(uint8_t *dst, const uint8_t *src, size_t row_bytes, dim_t rows, const int32_t *indices) {
-    for (dim_t r = 0; r < rows && row_bytes > 0; r++)
-        std::memcpy(dst + size_t(r) * row_bytes, src + size_t(indices[r]) * row_bytes, row_bytes);
-}
-
 bool mpi_runs() {
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
@@ -51,7 +45,7 @@ bool mpi_runs() {
     return begun && !ended;
 }
 
-class mpi_transport_t : public transport_t {
+class mpi_transport_t : public host_transport_t {
 public:
     mpi_transport_t(MPI_Comm caller, std::chrono::milliseconds timeout) {
         timeout_ = timeout;
@@ -152,23 +146,6 @@ public:
     void prepare(const row_format_t &f) override {
         add_type(f.codes);
         if (f.quantised()) add_type(f.scales);
-    }
-
-    status_t copy(void *dst, const void *src, size_t bytes, mxdnn_stream_t) override {
-        if (bytes > 0) std::memcpy(dst, src, bytes);
-        return mxdnn_success;
-    }
-
-    status_t clear(void *dst, size_t bytes, mxdnn_stream_t) override {
-        std::memset(dst, 0, bytes);
-        return mxdnn_success;
-    }
-
-    status_t gather(const row_format_t &f, const array_t &dst, const array_t &src, const int32_t *indices,
-            dim_t rows, dim_t, mxdnn_stream_t) override {
-        copy_rows(dst.codes, src.codes, f.codes, rows, indices);
-        copy_rows(dst.scales, src.scales, f.scales, rows, indices);
-        return mxdnn_success;
     }
 
     bool is_busy() const override { return busy_; }

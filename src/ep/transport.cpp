@@ -22,6 +22,12 @@ void transport_t::take_deferred(verdict_t &verdict) {
             make_verdict(status, rank_, question_t(verdict.question), verdict.values, verdict_t::max_values);
 }
 
+const transport_info_t *find_transport(mxdnn_ep_transport_t id) {
+    for (const transport_info_t *t = transports; t->name; t++)
+        if (t->id == id) return t;
+    return nullptr;
+}
+
 } // namespace impl
 } // namespace ep
 } // namespace mxdnn

@@ -110,6 +110,9 @@ struct transport_info_t {
             const engine &eng, const void *communicator, size_t size, std::chrono::milliseconds timeout);
 };
 
+// All of them, and one without a name after the last: transport_list.cpp.
+extern const transport_info_t transports[];
+
 // NULL for a value outside the enumeration.
 const transport_info_t *find_transport(mxdnn_ep_transport_t id);
 

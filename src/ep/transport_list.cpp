@@ -9,9 +9,7 @@ using create_t = std::shared_ptr<transport_t>(
         const engine &, const void *, size_t, std::chrono::milliseconds);
 create_t create_mpi_transport, create_nccl_transport, create_direct_transport;
 
-namespace {
-
-constexpr transport_info_t transports[] = {
+const transport_info_t transports[] = {
 #if MXDNN_EP_MPI
         {mxdnn_ep_mpi, "MPI", mxdnn_cpu, create_mpi_transport},
 #else
@@ -27,15 +25,8 @@ constexpr transport_info_t transports[] = {
 #else
         {mxdnn_ep_nccl_direct, "NCCL's device API", mxdnn_cuda, nullptr},
 #endif
+        {},
 };
-
-} // namespace
-
-const transport_info_t *find_transport(mxdnn_ep_transport_t id) {
-    for (const transport_info_t &t : transports)
-        if (t.id == id) return &t;
-    return nullptr;
-}
 
 } // namespace impl
 } // namespace ep

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ep/direct.hpp"
+#include "ep/host_transport.hpp"
 #include "fuzz/fuzz.hpp"
 
 namespace mxdnn {
@@ -130,7 +131,7 @@ private:
     uint64_t state_ = 1;
 };
 
-class peers_transport_t : public transport_t {
+class peers_transport_t : public host_transport_t {
 public:
     peers_transport_t(peers_t &peers, std::chrono::milliseconds timeout) : peers_(peers), direct_(peers) {
         rank_ = peers.rank;
@@ -233,26 +234,10 @@ public:
     void prepare(const row_format_t &) override {}
     bool is_busy() const override { return peers_.has_failed; }
 
-    status_t copy(void *dst, const void *src, size_t bytes, mxdnn_stream_t) override {
-        if (bytes > 0) std::memcpy(dst, src, bytes);
-        return mxdnn_success;
-    }
-    status_t clear(void *dst, size_t bytes, mxdnn_stream_t) override {
-        std::memset(dst, 0, bytes);
-        return mxdnn_success;
-    }
     status_t gather(const row_format_t &f, const array_t &dst, const array_t &src, const int32_t *indices,
-            dim_t rows, dim_t src_rows, mxdnn_stream_t) override {
-        for (dim_t r = 0; r < rows; r++) {
-            int32_t index;
-            std::memcpy(&index, indices + r, sizeof(index));
-            FUZZ_CHECK(index >= 0 && index < src_rows);
-            std::memcpy(dst.codes + size_t(r) * f.codes, src.codes + size_t(index) * f.codes, f.codes);
-            if (f.quantised())
-                std::memcpy(
-                        dst.scales + size_t(r) * f.scales, src.scales + size_t(index) * f.scales, f.scales);
-        }
-        return mxdnn_success;
+            dim_t rows, dim_t src_rows, mxdnn_stream_t stream) override {
+        for (dim_t r = 0; r < rows; r++) FUZZ_CHECK(indices[r] >= 0 && indices[r] < src_rows);
+        return host_transport_t::gather(f, dst, src, indices, rows, src_rows, stream);
     }
 
 private:
@@ -281,16 +266,13 @@ std::shared_ptr<transport_t> create_peers(
     return std::make_shared<peers_transport_t>(*peers, timeout);
 }
 
-constexpr transport_info_t transports[] = {{fuzz::over_peers, "a fuzzer", mxdnn_cpu, create_peers},
-        {mxdnn_ep_nccl, "nothing", mxdnn_cuda, nullptr}};
-
 } // namespace
 
-const transport_info_t *find_transport(mxdnn_ep_transport_t id) {
-    for (const transport_info_t &t : transports)
-        if (t.id == id) return &t;
-    return nullptr;
-}
+const transport_info_t transports[] = {
+        {fuzz::over_peers, "a fuzzer", mxdnn_cpu, create_peers},
+        {mxdnn_ep_nccl, "nothing", mxdnn_cuda, nullptr},
+        {},
+};
 
 } // namespace impl
 } // namespace ep
