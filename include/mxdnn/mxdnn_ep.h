@@ -77,8 +77,8 @@ typedef struct {
     mxdnn_memory_t group_starts;    /**< s32 {experts + 1}: starts of their groups, and the last end */
 } mxdnn_ep_expert_args_t;
 
-/** Computes the experts of this rank. A status other than mxdnn_success fails the stage here, and the next
- * collective stage on every rank. It throws no exception. */
+/** Computes the experts of this rank. A status other than mxdnn_success, or an exception, fails the stage
+ * here, and the next collective stage on every rank. */
 typedef mxdnn_status_t (*mxdnn_ep_experts_fn_t)(
         void *user, mxdnn_stream_t stream, const mxdnn_ep_expert_args_t *args);
 

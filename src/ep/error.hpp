@@ -3,6 +3,9 @@
 #pragma once
 
 #include <new>
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
 
 #include "mxdnn/mxdnn.hpp"
 
@@ -30,7 +33,8 @@ status_t pass_on(status_t status, const char *what);
         if (status_ != mxdnn_success) return status_;                                                        \
     } while (0)
 
-// Runs fn and turns exceptions into statuses: those of mxdnn.hpp, and of memory that has run out.
+// Runs fn and turns exceptions into statuses: those of mxdnn.hpp, of memory that has run out, and whatever a
+// callback throws.
 template <typename F>
 status_t guarded(const char *function, F &&fn) {
     try {
@@ -41,6 +45,10 @@ status_t guarded(const char *function, F &&fn) {
         return fail(e.status, "%s: %s", function, e.what());
     } catch (const std::exception &e) {
         return fail(mxdnn_runtime_error, "%s: %s", function, e.what());
+#if defined(__GLIBCXX__)
+    } catch (const abi::__forced_unwind &) {
+        throw; // the thread is being cancelled; this must not be stopped
+#endif
     } catch (...) { // of a callback
         return fail(mxdnn_runtime_error, "%s: an exception that is none of the C++ library's", function);
     }

@@ -400,8 +400,11 @@ status_t step_t::compute(int index, dim_t chunk, mxdnn_stream_t stream) {
     }
     int64_t &results = *tag_of(place_t::results);
     results = made_results(index) = 0;
-    const status_t status = experts(d.user, stream, &args);
-    if (status != mxdnn_success) return fail(status, "the callback returned %s", mxdnn_status2str(status));
+    MXDNN_EP_CHECK(guarded("the callback", [&] {
+        const status_t status = experts(d.user, stream, &args);
+        return status == mxdnn_success ? status
+                                       : fail(status, "the callback returned %s", mxdnn_status2str(status));
+    }));
     results = made_results(index) = tag(index);
     return mxdnn_success;
 }

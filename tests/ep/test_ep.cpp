@@ -394,6 +394,43 @@ TEST_F(refused_test, experts_of_one_rank) {
     run(step);
 }
 
+// What a callback throws is a failure of its stage, of which the other ranks hear as of any other.
+TEST_F(refused_test, experts_that_throw) {
+    begin();
+    rows_t src;
+    std::vector<int32_t> counts, gather;
+    rows_t y(size_t(sent() * c.hidden));
+    const memory result = wrap(eng, {sent(), c.hidden}, dt::bf16, y);
+    const char *const thrown[] = {"a sentence", "memory has run out", "none of the C++ library's"};
+    for (int kind = 0; kind < 3; kind++) {
+        ep::layer::desc d = desc();
+        d.user = rank == ranks - 1 ? &kind : nullptr;
+        d.experts_forward = [](void *kind, mxdnn_stream_t, const mxdnn_ep_expert_args_t *) {
+            if (!kind) return mxdnn_success;
+            const int k = *static_cast<int *>(kind);
+            if (k == 0) throw std::runtime_error("a sentence");
+            if (k == 1) throw std::bad_alloc();
+            throw k;
+        };
+        const ep::layer failing(comm, d);
+        const ep::step other(failing);
+        other.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
+        other.execute(stage::permute, forward, s);
+        const std::string why =
+                std::string("the callback: ") + (kind == 2 ? "an exception that is " : "") + thrown[kind];
+        if (rank == ranks - 1)
+            expect_refused([&] { other.execute(stage::experts, forward, s); }, "experts forward: " + why);
+        expect_refused(
+                [&] {
+                    other.execute(stage::combine, forward, s,
+                            {{MXDNN_ARG_SRC, other.get_memory(stage::combine, forward, MXDNN_ARG_SRC)},
+                                    {MXDNN_ARG_DST, result}});
+                },
+                "combine forward: rank " + std::to_string(ranks - 1) + ": experts forward: " + why);
+    }
+    run(step);
+}
+
 TEST_F(refused_test, stages_out_of_order) {
     begin();
     rows_t src;
