@@ -249,6 +249,29 @@ TEST_P(Formats, Requantise) {
     }
 }
 
+// Packed codes of 4 bits, of as many elements that tables of codes pay: of usual scales, and of any.
+TEST_P(Formats, RequantiseLarge) {
+    const format_t &from = GetParam();
+    if (from.bits != 4) return;
+    std::mt19937 rng(seed_of_run() ^ unsigned(std::hash<std::string>()(from.name)));
+    for (const format_t &to : formats) {
+        if (!to.computable() || to.elem == from.elem || to.global == global_t::given) continue;
+        for (bool usual : {true, false}) {
+            problem_t p;
+            p.usual = usual;
+            p.seed = unsigned(rng());
+            p.src.form = p.dst.form = form_t::packed;
+            p.src.format = &from;
+            p.dst.format = &to;
+            p.dims = {256 + 32 * dim(rng() % 5), 257 + dim(rng() % 64)};
+            p.rounding = static_cast<mxdnn::scale_rounding>(rng() % (to.elem == dt::s8 ? 2 : 4));
+            SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed_of_run()));
+            reorder_test_t(p).check();
+            if (HasFailure()) return;
+        }
+    }
+}
+
 // Codes of NVFP4 under another global scale, and of another format, become what their values become: those of
 // NVFP4 do not move, and the given scale stays, whatever the forms.
 TEST(ReorderGlobalScale, ThatIsGivenIsTheDestinations) {

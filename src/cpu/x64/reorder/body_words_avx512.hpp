@@ -60,6 +60,10 @@ MXDNN_INLINE __m512i dwords(uint32_t x) { return _mm512_set1_epi32(int(x)); }
 MXDNN_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c) {
     return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
 }
+// a ^ (b & c)
+MXDNN_INLINE __m512i xor_and(__m512i a, __m512i b, __m512i c) {
+    return _mm512_ternarylogic_epi32(a, b, c, 0x78);
+}
 // (a & b) | c
 MXDNN_INLINE __m512i and_or(__m512i a, __m512i b, __m512i c) {
     return _mm512_ternarylogic_epi32(a, b, c, 0xea);

@@ -58,6 +58,7 @@ struct requantise_conf_t {
     };
     way_t by_bf16, by_f32;
     bool is_bf16 = false; // at all
+    bool recodes = false; // codes become codes by tables
     int least_scale = 0;  // of e8m0, for bf16
     bool along_lines = true;
     int lines = 0, length = 0;

@@ -117,6 +117,36 @@ struct code_tiles_t {
     int64_t tile_bytes = 0;   // from one to the next
 };
 
+// What codes of 4 bits become in another format, by the scales of both sides: for formats without zero points
+// whose scales have up to two bytes. A factor of two in both scales changes nothing.
+struct recode_t {
+    static constexpr int codes = 16, most_block = 128, most_rows = 128;
+    static constexpr int bits = 12, places = 1 << bits;
+    static constexpr uint32_t no_key = ~0u;
+    // With more pairs of scales, entries would not find a place.
+    static constexpr int most_entries = places * 2 / 5;
+
+    block_format_t from, to;
+    float from_global = 1, to_global = 1;
+    int entries = 0;
+    // An entry is in one of two places.
+    alignas(64) uint32_t key[places];
+    alignas(64) uint8_t entry[places][codes];
+
+    void forget() {
+        for (uint32_t &k : key) k = no_key;
+        entries = 0;
+    }
+    static bool takes(const block_format_t &f) {
+        return f.zp == zero_point_kind_t::none && f.scale_bytes <= 2 && f.block <= most_block;
+    }
+    static bool takes_global(float g) { return g >= 0x1p-60f && g <= 0x1p60f; }
+    // Of a tile in one of the n16 layouts.
+    static int header_bytes(const block_format_t &f, int rows) {
+        return (rows / f.block * reorder_lines * f.scale_bytes + 63) / 64 * 64;
+    }
+};
+
 // The order of codes in a panel of a layout. `rows` is a multiple of `row_step`. The codes of `row_step` rows
 // are contiguous in a tile.
 struct panel_codec_t {
@@ -205,6 +235,12 @@ struct reorder_kernels_t {
     void (*dequantise_code_lines)(const block_format_t &f, const uint8_t *codes, int64_t line_bytes,
             const uint8_t *next, const line_params_t &params, float global, const panels_values_t &dst,
             write_t how);
+
+    // Packed tiles of f4_e2m1 or s4 to those of another format, of some panels: whole blocks on both sides.
+    // `ahead`: bytes to the next tile. False where a scale is none; tiles are then not complete. Needs VBMI.
+    // Not to be called again once there are most_entries.
+    bool (*recode_panels)(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to, int64_t to_panel,
+            int panels, int rows, int64_t ahead, write_t how);
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;

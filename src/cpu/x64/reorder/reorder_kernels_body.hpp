@@ -11,6 +11,7 @@
 #include "cpu/x64/reorder/body_dequantise_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_n16_tiles_avx512.hpp"
 #include "cpu/x64/reorder/body_quantise_lines_avx512.hpp"
+#include "cpu/x64/reorder/body_recode_avx512.hpp"
 #endif
 
 namespace mxdnn {
@@ -110,9 +111,9 @@ const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequan
         dequantise_rows, finite_amax, transpose, unpack_row, pack_row, panel_codecs,
         int(sizeof(panel_codecs) / sizeof(panel_codecs[0])), write_some, write_later, finish,
 #ifdef __AVX512BW__
-        quantise_panels, quantise_code_lines, dequantise_panels, dequantise_code_lines
+        quantise_panels, quantise_code_lines, dequantise_panels, dequantise_code_lines, recode_panels
 #else
-        nullptr, nullptr, nullptr, nullptr
+        nullptr, nullptr, nullptr, nullptr, nullptr
 #endif
 };
 

@@ -24,7 +24,7 @@ requantise_worker_t::way_t::way_t(
 
 requantise_worker_t::requantise_worker_t(
         const requantise_conf_t &conf, const exec_ctx_t &ctx, write_t how, reorder_buffers_t &b)
-    : c_(conf), scales_(b.scales), by_bf16_(conf.by_bf16, ctx, how, b, values_),
+    : c_(conf), how_(how), scales_(b.scales), by_bf16_(conf.by_bf16, ctx, how, b, values_),
       by_f32_(conf.by_f32, ctx, how, b, values_) {}
 
 void requantise_worker_t::set_batch(const dim_t *idx) {
@@ -32,6 +32,14 @@ void requantise_worker_t::set_batch(const dim_t *idx) {
         w->decode.set_batch(idx);
         w->encode.set_batch(idx);
     }
+    const reorder_side_t &from = by_f32_.decode.src(), &to = by_f32_.encode.dst();
+    recode_.from = from.conf().format;
+    recode_.to = to.conf().format;
+    recode_.from_global = from.global();
+    recode_.to_global = to.global();
+    recodes_ = c_.recodes && from.lines() * from.length() >= least_for_tables
+               && recode_t::takes_global(recode_.from_global) && recode_t::takes_global(recode_.to_global);
+    if (recodes_) recode_.forget();
 }
 
 template <typename F>
@@ -66,7 +74,20 @@ requantise_worker_t::way_t &requantise_worker_t::decode(dim_t line, dim_t pos, c
     return way;
 }
 
+bool requantise_worker_t::recode(dim_t line, dim_t pos, const item_t &next) {
+    const reorder_side_t &from = by_f32_.decode.src(), &to = by_f32_.encode.dst();
+    const int lines = int(std::min<dim_t>(c_.lines, from.lines() - line)),
+              rows = int(std::min<dim_t>(c_.length, from.length() - pos));
+    if (lines % reorder_lines != 0
+            || rows % std::max({from.conf().format.block, to.conf().format.block, 32}) != 0)
+        return false;
+    const uint8_t *const tile = from.tile(line, pos);
+    return by_f32_.decode.conf().kernels->recode_panels(recode_, tile, from.panel_bytes(), to.tile(line, pos),
+            to.panel_bytes(), lines / reorder_lines, rows, from.tile(next.line, next.pos) - tile, how_);
+}
+
 void requantise_worker_t::reorder(dim_t line, dim_t pos, const item_t &next) {
+    if (recodes_ && recode_.entries < most_entries() && recode(line, pos, next)) return;
     reorder_worker_t &encode = decode(line, pos, next).encode;
     for_items(encode, line, pos, [&](dim_t l, dim_t p) { encode.reorder(l, p, {l, p}); });
 }

@@ -30,11 +30,21 @@ private:
                 uint8_t *values);
     };
 
+    // The number of elements of a matrix from which tables of codes pay.
+    static constexpr int64_t least_for_tables = 1 << 16;
+
     const conf_t &c_;
+    const write_t how_;
     uint8_t *const scales_; // in cache
     alignas(64) uint8_t values_[conf_t::most_lines * conf_t::most_length * int(sizeof(float))];
     way_t by_bf16_, by_f32_;
+    recode_t recode_;
+    bool recodes_ = false;
 
+    // With more tables than fit the first-level cache, values in bf16 take less time, but not those in f32.
+    int most_entries() const { return c_.is_bf16 ? recode_t::most_entries / 4 : recode_t::most_entries; }
+    // By tables of codes. False if this is not possible.
+    bool recode(dim_t line, dim_t pos, const item_t &next);
     // Whether bf16 holds the values of the part.
     bool fits_bf16(dim_t line, dim_t pos);
     // The values of the part, by this way.
