@@ -3,7 +3,11 @@
 // end. Ranks are processes, with a device each. It is a program of its own, because it has to fork before
 // anything uses CUDA.
 //
-//     test_ep_cuda_death nccl|nccl_direct
+//     test_ep_cuda_death nccl|nccl_direct [nobody]
+//
+// nobody: no rank is killed, and all check a layer in bf16 and in MXFP8. This is for compute-sanitizer, under
+// which the kernels of a process run one after the other: ranks that are threads wait for each other for
+// ever.
 #include <nccl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,8 +24,7 @@
 
 #include <dlfcn.h>
 
-#include "ep/layer_case.hpp"
-#include "mxdnn/mxdnn_cuda.hpp"
+#include "ep/nccl_case.hpp"
 
 using namespace ep_test;
 using ep::direction;
@@ -29,8 +32,8 @@ using ep::stage;
 
 namespace {
 
-constexpr int64_t timeout_ms = 6000;
-constexpr int most_seconds = 40; // of the whole program
+constexpr int64_t timeout_ms = 6000, patient_timeout_ms = 60000;
+constexpr int most_seconds = 40, patient_seconds = 240; // of the whole program
 
 // What the processes share.
 struct shared_t {
@@ -51,78 +54,80 @@ bool open_nccl(library_t &l) {
     return l.get_id && l.init;
 }
 
-memory upload(const engine &eng, stream &s, const memory::desc &md, const void *data) {
-    const memory m(md, eng);
-    cuda_interop::copy(s, m.get_data_handle(), data, md.get_size());
-    s.wait();
-    return m;
-}
-
-// 0: as expected.
-int run_rank(shared_t &shared, int rank, int ranks, ep::transport transport) {
+// This process as a rank.
+nccl_rank_t join(shared_t &shared, int rank, int ranks, ep::transport transport, int64_t timeout) {
     library_t nccl;
-    if (!open_nccl(nccl)) return 1;
-    const engine eng(engine::kind::cuda, size_t(rank));
-    stream s(eng);
-    const memory first(memory::desc({64}, dt::s8, tag::a), eng); // a context
+    if (!open_nccl(nccl)) throw std::runtime_error("there is no NCCL");
+    nccl_rank_t r = {rank, ranks, nullptr, transport == ep::transport::nccl_direct, nullptr,
+            engine(engine::kind::cuda, size_t(rank)), {}, {}};
+    r.s = stream(r.eng);
+    const memory first(memory::desc({64}, dt::s8, tag::a), r.eng); // a context
     if (rank == 0) {
-        if (nccl.get_id(&shared.id) != ncclSuccess) return 1;
+        if (nccl.get_id(&shared.id) != ncclSuccess) throw std::runtime_error("ncclGetUniqueId failed");
         shared.id_is_there = 1;
     }
     while (!shared.id_is_there) usleep(1000);
-    ncclComm_t caller = nullptr;
-    if (cudaSetDevice(rank) != cudaSuccess || nccl.init(&caller, ranks, shared.id, rank) != ncclSuccess) {
-        std::printf("rank %d: ncclCommInitRank failed\n", rank);
-        return 1;
-    }
-    const ep::communicator comm(eng, transport, caller, timeout_ms);
-    const case_t c = {routing_t::random, 32, 2, 2, 4, dt::bf16, dt::bf16, true, 5};
-    const rank_data_t mine = make_rank(c, rank, ranks);
-    const dim sent = dim(mine.token_of.size());
-    const ep::layer layer(comm, ep::layer::desc(c.hidden, 2 * ranks, most_tokens * 2, most_tokens * 2));
+    if (cudaSetDevice(rank) != cudaSuccess || nccl.init(&r.nccl, ranks, shared.id, rank) != ncclSuccess)
+        throw std::runtime_error("ncclCommInitRank failed");
+    r.comm = ep::communicator(r.eng, transport, r.nccl, timeout);
+    return r;
+}
+
+// 0: as expected.
+int run_with_death(shared_t &shared, const nccl_rank_t &r) {
+    layer_case_t l(r, {routing_t::random, 32, 2, 2, 4, dt::bf16, dt::bf16, true, 5});
+    const ep::layer layer(r.comm, l.desc());
     const ep::step step(layer);
-    const std::unordered_map<int, memory> args = {
-            {MXDNN_ARG_SRC, upload(eng, s, {{mine.tokens, c.hidden}, dt::bf16, tag::ab}, mine.x.data())},
-            {MXDNN_ARG_GROUP_COUNTS, upload(eng, s, {{2 * ranks}, dt::s32, tag::a}, mine.counts.data())},
-            {MXDNN_ARG_GATHER_IDX, upload(eng, s, {{sent}, dt::s32, tag::a}, mine.token_of.data())}};
-    const memory y(memory::desc({sent, c.hidden}, dt::bf16, tag::ab), eng);
+    const memory y = l.poisoned();
+    const auto args = l.dispatch_args();
     const auto pass = [&] {
-        step.execute(stage::dispatch, direction::forward, s, args);
-        step.execute(stage::permute, direction::forward, s);
-        step.execute(stage::unpermute, direction::forward, s);
-        step.execute(stage::combine, direction::forward, s, {{MXDNN_ARG_DST, y}});
-        comm.wait(s);
+        step.execute(stage::dispatch, direction::forward, r.s, args);
+        step.execute(stage::permute, direction::forward, r.s);
+        step.execute(stage::unpermute, direction::forward, r.s);
+        step.execute(stage::combine, direction::forward, r.s, {{MXDNN_ARG_DST, y}});
+        r.comm.wait(r.s);
     };
     pass();
     shared.here++;
-    while (shared.here < ranks) usleep(1000);
-    if (rank == ranks - 1) raise(SIGKILL);
+    while (shared.here < r.ranks) usleep(1000);
+    if (r.rank == r.ranks - 1) raise(SIGKILL);
     const auto begin = std::chrono::steady_clock::now();
     try {
         pass();
-        std::printf("rank %d: WRONG: no error\n", rank);
+        std::printf("rank %d: WRONG: no error\n", r.rank);
         return 1;
     } catch (const mxdnn::error &e) {
         const double seconds =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        std::printf("rank %d: after %.1f s: %s\n", rank, seconds, e.what());
+        std::printf("rank %d: after %.1f s: %s\n", r.rank, seconds, e.what());
     }
     std::fflush(stdout);
-    s.wait(); // nothing is under way
+    r.s.wait(); // nothing is under way
     try {
-        comm.wait(s);
-        std::printf("rank %d: WRONG: the communicator goes on\n", rank);
+        r.comm.wait(r.s);
+        std::printf("rank %d: WRONG: the communicator goes on\n", r.rank);
         return 1;
     } catch (const mxdnn::error &e) {
-        std::printf("rank %d: survivor: its stream has ended; %s\n", rank, e.what());
+        std::printf("rank %d: survivor: its stream has ended; %s\n", r.rank, e.what());
     }
     std::fflush(stdout);
     return 0;
 }
 
-int run_rank_guarded(shared_t &shared, int rank, int ranks, ep::transport transport) {
+int run_whole(const nccl_rank_t &r) {
+    for (const dt type : {dt::bf16, dt::f8_e4m3}) {
+        layer_case_t l(r, {routing_t::random, 64, 2, 2, 4, type, type, true, 5});
+        const ep::layer layer(r.comm, l.desc());
+        const ep::step step(layer);
+        for (int pass = 0; pass < 2; pass++) l.run(step);
+    }
+    return testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed();
+}
+
+int run_rank(shared_t &shared, int rank, int ranks, ep::transport transport, bool dies) {
     try {
-        return run_rank(shared, rank, ranks, transport);
+        const nccl_rank_t r = join(shared, rank, ranks, transport, dies ? timeout_ms : patient_timeout_ms);
+        return dies ? run_with_death(shared, r) : run_whole(r);
     } catch (const std::exception &e) {
         std::printf("rank %d: %s\n", rank, e.what());
         std::fflush(stdout);
@@ -156,17 +161,23 @@ int main(int argc, char **argv) {
     const ep::transport transport = argc > 1 && !std::strcmp(argv[1], "nccl_direct")
                                             ? ep::transport::nccl_direct
                                             : ep::transport::nccl;
+    const bool dies = argc < 3 || std::strcmp(argv[2], "nobody");
+    const int tenths_all = 10 * (dies ? most_seconds : patient_seconds);
     std::vector<pid_t> children;
     for (int r = 0; r < ranks; r++) {
         const pid_t child = fork();
-        if (child == 0) _exit(run_rank_guarded(shared, r, ranks, transport));
+        if (child == 0) {
+            const int status = run_rank(shared, r, ranks, transport, dies);
+            if (!dies) std::exit(status); // compute-sanitizer sums up then
+            _exit(status);
+        }
         children.push_back(child);
     }
     int wrong = 0;
     for (int r = 0; r < ranks; r++) {
         int status = 0;
         pid_t ended = 0;
-        for (int tenths = 0; tenths < 10 * most_seconds && ended == 0; tenths++) {
+        for (int tenths = 0; tenths < tenths_all && ended == 0; tenths++) {
             ended = waitpid(children[size_t(r)], &status, WNOHANG);
             if (ended == 0) usleep(100000);
         }
@@ -175,11 +186,13 @@ int main(int argc, char **argv) {
             waitpid(children[size_t(r)], &status, 0);
             std::printf("rank %d: WRONG: it did not end\n", r);
             wrong = 1;
-        } else if (r < ranks - 1 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
+        } else if ((!dies || r < ranks - 1) && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
             std::printf("rank %d: WRONG: status %d\n", r, status);
             wrong = 1;
         }
     }
-    std::puts(wrong ? "failed" : "each rank that was left had an error");
+    std::puts(wrong  ? "failed"
+              : dies ? "each rank that was left had an error"
+                     : "the layers of all ranks are right");
     return wrong;
 }
