@@ -21,13 +21,15 @@ expect_status "update-enums --c" 0
 compile "$root"
 expect_status "the compiler agrees" 0
 
-# Every enumeration, constant, type and structure.
+# Every enumeration, constant, type and structure of the C headers.
+headers=("$root"/include/mxdnn/*.h)
 names() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print("\n".join(x["name"] for g in sys.argv[2:] for x in d[g]))' \
     "$list" "$@" | LC_ALL=C sort; }
 expect_same() { [ "$2" = "$3" ] || { output=$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")); wrong "$1: the header (<) and the list (>) differ"; }; }
-expect_same "macros" "$("$cc" -I"$root/include" -dM -E "$header" | sed -n 's/^#define \(MXDNN_[A-Za-z0-9_]*\).*/\1/p' \
-    | grep -v -x MXDNN_TYPES_H | LC_ALL=C sort)" "$(names constants macros)"
-expect_same "types" "$(grep -h -o -E '(\} |\*|_t )(const_)?mxdnn_[a-z0-9_]+_t(\[[A-Z_]+\])?;' "$header" "$root/include/mxdnn/mxdnn_ep.h" | sed -E 's/^(\} |\*|_t )//; s/\[.*//; s/;//' | LC_ALL=C sort -u)" \
+expect_same "macros" "$(for h in "${headers[@]}"; do "$cc" -I"$root/include" -dM -E "$h"; done | sed -n 's/^#define \(MXDNN_[A-Za-z0-9_]*\).*/\1/p' \
+    | grep -v -x -E 'MXDNN_([A-Z]+_)?H|MXDNN_API' | LC_ALL=C sort -u)" "$(names constants macros)"
+expect_same "types" "$(grep -h -o -E '(\} |\*|_t )(const_)?mxdnn_[a-z0-9_]+_t(\[[A-Z_]+\])?;|^typedef .*\(\*mxdnn_[a-z0-9_]+\)' "${headers[@]}" \
+    | sed -E 's/^(\} |\*|_t )//; s/^typedef .*\(\*//; s/[[)].*//; s/;//' | LC_ALL=C sort -u)" \
     "$(names enums typedefs structs)"
 
 # What would be wrong is noticed: a value, an enumerator that the list lacks, a file that is out of date.
