@@ -166,6 +166,8 @@ MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
     });
 }
 
+using s4_values_t = affine_values_t<s4_t, zero_point_kind_t::u8>; // as with_integers() has it
+
 // ---- 4-bit codes to bf16 by the 16 values that a block can have ----
 
 // The low bytes, and the high bytes, of 16 values. Both halves of a vector hold all of them.
@@ -205,24 +207,38 @@ MXDNN_INLINE void look_up(const nibble_table_t &t, const uint8_t *codes, int n, 
     __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
-MXDNN_INLINE void fill_tables(const block_format_t &f, float global, nibble_tables_t &tables) {
+// Scales of bf16: those of integers without zero points. A power of two does not change how products are
+// rounded, so there are tables for signs and mantissas.
+MXDNN_INLINE int table_of_bf16(uint32_t scale) { return int((scale & 0x7f) | scale >> 15 << 7); }
+MXDNN_INLINE int exponent_of_bf16(uint32_t scale) { return int(scale >> 7 & 0xff); }
+constexpr int bf16_bias = 127;
+// Exponents with which every product is a normal number.
+constexpr int least_of_tables = 1, most_of_tables = 249;
+
+template <typename V, typename F>
+MXDNN_INLINE void fill_tables(const block_format_t &f, float global, nibble_tables_t &tables, F &&scale) {
     alignas(16) uint8_t codes[16];
     for (int i = 0; i < 16; i++) codes[i] = uint8_t(i);
     const __m128i all = load128(codes);
     for (int first = 0; first < 256; first += 64) {
         blocks_t b;
         clear_blocks(b, 64);
-        for (int i = 0; i < 64; i++) b.scale[i] = uint32_t(first + i);
-        using V = scaled_values_t<f4_e2m1_t>;
+        for (int i = 0; i < 64; i++) b.scale[i] = scale(uint32_t(first + i));
         decode_params(b, 64, f, global, V::unit);
         for (int i = 0; i < 64; i++) {
             alignas(32) uint16_t values[16];
             target_bf16_t::store(false, values,
-                    V::values<false>(
+                    V::template values<false>(
                             all, block_of_line_t{b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0));
             store256(tables.bytes[first + i], table_bytes(load256(values)));
         }
     }
+}
+void fill_tables(const block_format_t &f, float global, nibble_tables_t &tables) {
+    if (f.family != quant_family_t::affine)
+        return fill_tables<scaled_values_t<f4_e2m1_t>>(f, global, tables, [](uint32_t i) { return i; });
+    fill_tables<s4_values_t>(f, global, tables,
+            [](uint32_t i) { return (i & 0x7f) | i >> 7 << 15 | uint32_t(bf16_bias) << 7; });
 }
 
 // One scale code of each block, of reorder_lines lines each.
@@ -236,6 +252,32 @@ MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nib
         for (; k + int(mx_block) <= n; k += int(mx_block), scales += pitch)
             look_up32(load_table(tables.bytes[*scales]), codes + k, out + k, around);
     if (k < n) look_up(load_table(tables.bytes[*scales]), codes + k, n - k, out + k, around);
+}
+
+// The same with scales of bf16, and whole blocks of a multiple of 32. False if a scale has no table.
+MXDNN_INLINE bool look_up_line_of_integers(const uint8_t *codes, int n, int block,
+        const nibble_tables_t &tables, const uint8_t *scales, int pitch, uint16_t *out, bool around) {
+    for (int k = 0; k < n; scales += 2 * pitch) {
+        uint16_t scale;
+        __builtin_memcpy(&scale, scales, sizeof(scale));
+        const int exponent = exponent_of_bf16(scale);
+        if (uint32_t(exponent - least_of_tables) > uint32_t(most_of_tables - least_of_tables)) return false;
+        const nibble_table_t t = load_table(tables.bytes[table_of_bf16(scale)]);
+        const __m256i offset = _mm256_set1_epi16(short((exponent - bf16_bias) * 128));
+        for (const int end = k + block; k < end; k += 32) {
+            const __m256i c = _mm256_permute4x64_epi64(load256(codes + k), 0xd8);
+            const __m256i low = _mm256_shuffle_epi8(t.low, c), high = _mm256_shuffle_epi8(t.high, c),
+                          zero = _mm256_cmpeq_epi8(c, _mm256_setzero_si256());
+            const auto moved = [&](__m256i v, __m256i is_zero) {
+                return _mm256_add_epi16(v, _mm256_andnot_si256(is_zero, offset));
+            };
+            write256(around, out + k,
+                    moved(_mm256_unpacklo_epi8(low, high), _mm256_unpacklo_epi8(zero, zero)));
+            write256(around, out + k + 16,
+                    moved(_mm256_unpackhi_epi8(low, high), _mm256_unpackhi_epi8(zero, zero)));
+        }
+    }
+    return true;
 }
 
 // Integers. Their blocks are long enough to make a table for each.
@@ -254,6 +296,76 @@ void decode_line_by_tables(
                 _mm256_permute2x128_si256(bytes, bytes, 0x00), _mm256_permute2x128_si256(bytes, bytes, 0x11)};
         look_up(t, codes + k, min_of(block, n - k), to + k, around);
     }
+}
+
+// ---- rows of 4-bit codes: bf16 from a table, times the scales of 32 lines ----
+
+template <typename V>
+struct product_codes_t {
+    static constexpr bool exist = false;
+};
+template <typename E>
+struct nibble_values_t {
+    static constexpr bool exist = true;
+    alignas(16) uint8_t bytes[32]; // as in nibble_tables_t
+    constexpr nibble_values_t() : bytes() {
+        for (uint32_t i = 0; i < 16; i++) {
+            const uint32_t u = bits_of(E::decode(i)) >> 16;
+            bytes[i] = uint8_t(u);
+            bytes[16 + i] = uint8_t(u >> 8);
+        }
+    }
+};
+template <>
+struct product_codes_t<scaled_values_t<f4_e2m1_t>> : nibble_values_t<f4_e2m1_t> {};
+template <>
+struct product_codes_t<s4_values_t> : nibble_values_t<s4_t> {};
+
+// b.below: of 16 lines, the factors of those with an even number, then those with an odd one.
+MXDNN_INLINE void separate_factors(blocks_t &b, int n) {
+    for (int i = 0; i < n; i += 16) {
+        const __m256 x = _mm256_loadu_ps(b.factor + i), y = _mm256_loadu_ps(b.factor + i + 8);
+        const auto store = [&](float *to, __m256 v) {
+            store256(to, _mm256_permute4x64_epi64(_mm256_castps_si256(v), 0xd8));
+        };
+        store(b.below + i, _mm256_shuffle_ps(x, y, 0x88));
+        store(b.below + i + 8, _mm256_shuffle_ps(x, y, 0xdd));
+    }
+}
+
+// `exact`: products are bf16 values; otherwise they are numbers or Inf.
+template <typename V, bool exact>
+void decode_row_of_products(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
+    static constexpr product_codes_t<V> values{};
+    const nibble_table_t t = load_table(values.bytes);
+    const __m256i upper = _mm256_set1_epi32(int(0xffff0000)), half = _mm256_set1_epi32(0x7fff),
+                  one = _mm256_set1_epi32(1);
+    const auto product = [&](__m256i x, const float *factor) {
+        const __m256i v = _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(x), _mm256_loadu_ps(factor)));
+        if (exact) return v;
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(v, 16), one);
+        return _mm256_add_epi32(_mm256_add_epi32(v, half), odd);
+    };
+    const auto words = [&](__m256i w, const float *factors) {
+        const __m256i even = product(_mm256_slli_epi32(w, 16), factors),
+                      odd = product(_mm256_and_si256(w, upper), factors + 8);
+        return _mm256_or_si256(_mm256_srli_epi32(even, 16), exact ? odd : _mm256_and_si256(odd, upper));
+    };
+    const auto decode = [&](const uint8_t *from, int k, uint16_t *to, bool bypasses) {
+        const __m256i c = _mm256_permute4x64_epi64(load256(from), 0xd8);
+        const __m256i low = _mm256_shuffle_epi8(t.low, c), high = _mm256_shuffle_epi8(t.high, c);
+        write256(bypasses, to, words(_mm256_unpacklo_epi8(low, high), b.below + k));
+        write256(bypasses, to + 16, words(_mm256_unpackhi_epi8(low, high), b.below + k + 16));
+    };
+    auto *to = static_cast<uint16_t *>(out);
+    int k = 0;
+    for (; k + 32 <= n; k += 32) decode(codes + k, k, to + k, around);
+    if (k == n) return;
+    alignas(32) uint8_t c[32] = {};
+    alignas(32) uint16_t rest[32];
+    __builtin_memcpy(c, codes + k, size_t(n - k));
+    decode(c, k, rest, false);
+    __builtin_memcpy(to + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
 // ---- what depends on the types ----
@@ -371,10 +483,20 @@ decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_
                 for_blocks(n, [&](int i) { b.offset[i] = words_decoder_t<E>::offset(b.scale[i]); });
                 return {decode_line_of_words<E>, decode_row_of_words<E>};
             }
-        return decoding_of<V, target_exact_bf16_t, true>();
+        decoding_t d = decoding_of<V, target_exact_bf16_t, true>();
+        if constexpr (product_codes_t<V>::exist) {
+            separate_factors(b, n);
+            d.row = decode_row_of_products<V, true>;
+        }
+        return d;
     }
     decoding_t d =
             is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
+    if constexpr (product_codes_t<V>::exist)
+        if (is_calm) {
+            separate_factors(b, n);
+            d.row = decode_row_of_products<V, false>;
+        }
     if constexpr (is_decoded_by_tables<V>())
         d.line = is_calm ? decode_line_by_tables<V, target_finite_bf16_t>
                          : decode_line_by_tables<V, target_bf16_t>;
@@ -404,9 +526,18 @@ MXDNN_INLINE decoding_t make_decoding(
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
         const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst,
         int64_t line_bytes, write_t how) {
-    if (tables) {
+    const bool is_affine = f.family == quant_family_t::affine;
+    if (tables && (!is_affine || n % f.block == 0)) {
         for (int l = 0; l < lines; l++) {
             uint8_t *to = static_cast<uint8_t *>(dst) + l * line_bytes;
+            if (is_affine) {
+                const line_params_t p = {params.scales + l * f.scale_bytes, nullptr, params.pitch};
+                if (!look_up_line_of_integers(codes + l * pitch, n, f.block, *tables, p.scales, p.pitch,
+                            reinterpret_cast<uint16_t *>(to), goes_around(how, to)))
+                    dequantise(
+                            f, codes + l * pitch, pitch, 1, n, global, p, nullptr, dt, to, line_bytes, how);
+                continue;
+            }
             look_up_line(codes + l * pitch, n, f.block, *tables, params.scales + l, params.pitch,
                     reinterpret_cast<uint16_t *>(to), goes_around(how, to));
         }

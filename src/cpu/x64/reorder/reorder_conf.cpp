@@ -39,6 +39,11 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
 }
 
+// Integers of 4 bits for which there are tables.
+bool are_tabled_integers(const block_format_t &f) {
+    return f.elem == mxdnn_s4 && f.scale_dt == mxdnn_bf16 && f.zp == zero_point_kind_t::none;
+}
+
 // Whether lines of codes are stored as kernels read and write them.
 bool are_plain_lines(const reorder_side_conf_t &codes) {
     return !codes.packed && codes.along_line && codes.storage != code_storage_t::dense_6;
@@ -85,7 +90,8 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     else if (c.moves)
         c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows())
                     && !(c.src.packed && c.dst.packed);
-    c.tables = !c.dst.quantised && !c.by_rows && c.dst.dt == mxdnn_bf16 && c.src.dt == mxdnn_f4_e2m1;
+    c.tables = !c.dst.quantised && !c.by_rows && c.dst.dt == mxdnn_bf16
+               && (c.src.dt == mxdnn_f4_e2m1 || (are_tabled_integers(c.src.format) && !has_panel_kernels(c)));
     const auto is_turned = [&](const reorder_side_conf_t &s) {
         return !s.packed && s.by_rows() != c.by_rows;
     };

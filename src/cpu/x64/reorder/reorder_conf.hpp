@@ -18,7 +18,7 @@ struct reorder_conf_t {
     bool measures = false; // the global scale of the destination is computed
     bool by_rows =
             false; // values are processed, or codes moved, in rows of many lines; otherwise 16 lines together
-    bool tables = false; // f4_e2m1 to bf16 by tables of each scale
+    bool tables = false; // f4_e2m1 or s4 to bf16 by tables of scales
     int chunk = 0;       // positions of a line that are processed together: whole blocks and packed tiles
     int group = 0;       // lines that are processed together, a multiple of reorder_lines
     // Between values and packed panels, if there are kernels: tiles of so many lines at a time, in whole

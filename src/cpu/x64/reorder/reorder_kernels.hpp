@@ -41,8 +41,8 @@ struct line_params_t {
     int pitch = 0;
 };
 
-// The bf16 values of the 16 codes of a 4-bit type under each scale of one byte: the low bytes, then the high
-// bytes.
+// The bf16 values of the 16 codes of a 4-bit type: the low bytes, then the high bytes. Under each scale of
+// one byte, or under each sign and mantissa of a bf16 scale.
 struct nibble_tables_t {
     uint8_t bytes[256][32];
 };
@@ -191,7 +191,7 @@ struct reorder_kernels_t {
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n,
             float global, const line_params_t &params, const nibble_tables_t *tables, data_type_t dt,
             void *dst, int64_t line_bytes, write_t how);
-    // Tables for f4_e2m1, for dequantise() to bf16 with this global scale.
+    // Tables for dequantise() to bf16 with this global scale: of f4_e2m1, or of s4 with bf16 scales.
     void (*fill_tables)(const block_format_t &f, float global, nibble_tables_t &tables);
     // The same for rows, as quantise_rows() has them.
     void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines,
