@@ -80,8 +80,11 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, con
     // A smaller call follows a larger one, or is the only one. It has the same panels.
     std::array<bool, 3> used = {};
     for (size_t i = rows.size(); i-- > 0;) {
-        const std::array<bool, 3> more = panels_of_tasks(
-                row, row.on_tiles ? walked_panels(together ? rows.back() : rows[i]) : 4, tasks_per_thread);
+        const int largest = together ? rows.back() : rows[i];
+        const int most = !row.on_tiles                   ? 4
+                         : decoded == decoded_t::dropped ? call_panels(largest)
+                                                         : walked_panels(largest);
+        const std::array<bool, 3> more = panels_of_tasks(row, most, tasks_per_thread);
         for (size_t j = 0; j < used.size(); j++) used[j] = used[j] || more[j];
         // If the number of rows is not known, the last columns, with fewer panels, use kernels for powers of
         // two.
@@ -237,7 +240,9 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
                 const size_t j = panels_from(p);
                 const int64_t panels = k.row->panels[j], steps = div_up(c_.weights.K, int64_t(k_step));
                 a.fetch = c_.calls == 1 ? panel(o, p + panels) : later;
-                later += 64 * steps * next_panel_lines(panels * c_.panel_bytes / steps, most, c_.calls);
+                const int64_t group = std::min<int64_t>(panels, walked_panels(most));
+                later += 64 * steps * panels / group
+                         * next_panel_lines(group * c_.panel_bytes / steps, most, c_.calls);
                 call(p, j, r);
                 p += panels;
             }

@@ -24,6 +24,9 @@ constexpr int walked_panels(int64_t rows) {
     return rows <= tile_source_rows ? 4 : rows <= 3 * tile_source_rows ? 2 : 1;
 }
 
+// The number of panels of a call that decodes. Groups of one call share its beginning and its end.
+constexpr int call_panels(int64_t rows) { return rows <= 3 * tile_source_rows ? 4 : 1; }
+
 // The number of cache lines of later panels that each of `calls` calls for the same panels prefetches in a
 // step. In a step the panels of a call have `step_bytes`. A single call of more than 48 rows prefetches about
 // 60 % of the lines; other lines are fetched just before they are decoded. Memory and the source, which is in

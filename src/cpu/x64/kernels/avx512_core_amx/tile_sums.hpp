@@ -232,10 +232,11 @@ private:
         ldtilecfg(ptr[rsp]);
     }
 
-    // With one panel every tile is read once. The first-level cache is kept for weights.
+    // With one panel every tile is read once; with two, tiles are prefetched. The first-level cache is kept
+    // for weights.
     void load_source(int row_tile) {
         const Xbyak::Address from = ptr[src_ + src_stride_ + row_tile * amx_tile_bytes];
-        group_ == 1 ? tileloaddt1(src(row_tile), from) : tileloadd(src(row_tile), from);
+        row_tiles_ == 1 ? tileloadd(src(row_tile), from) : tileloaddt1(src(row_tile), from);
     }
 
     // Fetches the same tile of the next step if rows are a stream, because the second-level cache is slow.
