@@ -162,6 +162,142 @@ private:
     }
 };
 
+// What a call says beyond the descriptor, and how its results get to the destination.
+struct call_t {
+    call_t(const exec_ctx_t &ctx, const grouped_exec_t &x, packed::activation_t activation, int64_t sum_bytes)
+        : src(*ctx.memory(MXDNN_ARG_SRC)), dst(*ctx.memory(MXDNN_ARG_DST)),
+          src_stride(even_row_stride(src.md)), dst_columns(dim_from_end(dst.md, 1)),
+          panel_columns(least_columns / (activation == packed::activation_t::gated_pairs ? 2 : 1)),
+          by_ids(x.groups.grouping == mxdnn_row_grouping_row_ids), adds(x.scatter), meets(adds || by_ids),
+          apart(meets ? makes_result_codes(ctx.pd.problem) : finishes_apart(ctx.pd.problem)),
+          nothing(x.dst_rows == 0 || dst_columns == 0 || (!adds && x.groups.rows == 0)),
+          sums(packed::plan_sums(x.groups.rows, x.dst_rows, dst_columns, panel_columns, sum_bytes)) {
+        const problem_t &p = ctx.pd.problem;
+        to = apart ? ctx.scratch<char>(scratch_t::results) : static_cast<char *>(dst.handle);
+        to_stride = apart ? results_stride(p) : even_row_stride(dst.md);
+        to_type = apart ? packed::value_type_t::f32 : value_type_of(dst.md.dt);
+    }
+
+    const memory_t &src, &dst;
+    int64_t src_stride, dst_columns;
+    int64_t panel_columns; // columns of the destination that a panel has at least
+    // Rows with ids are sorted, and their results put back. This uses the sums of rows, although no two rows
+    // are added.
+    bool by_ids, adds, meets;
+    bool apart;   // results are finished by another kernel
+    bool nothing; // there are none
+    packed::sum_plan_t sums;
+    // Where rows of results go.
+    char *to;
+    int64_t to_stride;
+    packed::value_type_t to_type;
+
+    // Values that are known only now. What the kernels do not take is the reference's.
+    bool is_taken(const exec_ctx_t &ctx, const grouped_exec_t &x, int64_t id_bytes) const {
+        const problem_t &p = ctx.pd.problem;
+        const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
+        if (src_stride < 0 || even_row_stride(dst.md) < 0) return false;
+        if (scales && even_row_stride(scales->md) < 0) return false;
+        if (scales && scales_begin_with_groups(p, x)
+                && !scales_follow_groups(scales->md, src.md, p.attr.src.scales.groups[1]))
+            return false;
+        if (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) return false;
+        if (std::max({x.groups.rows, x.src_rows, x.dst_rows}) > INT32_MAX / 2) return false;
+        if ((by_ids ? x.groups.experts : x.groups.groups) > packed::max_groups) return false;
+        if (by_ids && bytes_of_ids(x) > id_bytes) return false;
+        if (!meets) return true;
+        return sums.panels > 0 && (!apart || x.dst_rows <= results_at_once(p))
+               && (applies_post_ops(p) || applies_post_ops_before_sums(p));
+    }
+};
+
+// All but the destination.
+void set_arguments(
+        const exec_ctx_t &ctx, const grouped_exec_t &x, const call_t &call, packed::matmul_args_t &a) {
+    const problem_t &p = ctx.pd.problem;
+    a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
+    a.weights_ptrs = x.weights_ptrs;
+    a.expert_stride = p.weights.packed.stride;
+    a.src = call.src.handle;
+    a.src_stride = call.src_stride;
+    a.src_rows = int32_t(x.src_rows);
+    a.grouped = true;
+    a.groups = x.groups;
+    a.gather = x.gather;
+    a.expert_alpha = x.expert_alpha;
+    a.row_weights_on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
+    if (a.row_weights_on_input || applies_post_ops(p)) {
+        a.row_weights = x.topk;
+        a.row_weights_type = value_type_of(x.topk_dt);
+    }
+    if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
+        a.bias = bias->handle;
+        a.bias_type = value_type_of(bias->md.dt);
+        a.bias_stride = bias->md.strides[0];
+    }
+    a.activation_params = x.activation_params;
+    a.activation_stride = int32_t(x.activation_stride);
+}
+
+// Each row of the list is a row of the destination.
+status_t store(const exec_ctx_t &ctx, const call_t &call, rows_multiplier_t &rows, packed::matmul_args_t &a) {
+    a.dst = call.to;
+    a.dst_stride = call.to_stride;
+    a.dst_type = call.to_type;
+    if (!call.apart) return rows.multiply();
+    finisher_t finisher(ctx, true);
+    return finisher.run([&](sweep_t sweep) { return rows.multiply(call.to, &finisher, sweep); });
+}
+
+// Rows of the list are added to, or put into, the rows of the destination that they name; as many columns at
+// a time as there is room for.
+status_t put_together(const exec_ctx_t &ctx, const grouped_exec_t &x, const call_t &call,
+        rows_multiplier_t &rows, packed::matmul_args_t &a) {
+    const problem_t &p = ctx.pd.problem;
+    const bool ops_apart = !applies_post_ops(p);
+    packed::scatter_sum_args_t sum;
+    sum.M = int32_t(x.groups.rows);
+    sum.groups = x.groups;
+    sum.scatter = x.scatter;
+    sum.dst_stride = call.to_stride;
+    sum.dst_type = call.to_type;
+    sum.dst_rows = int32_t(x.dst_rows);
+    sum.keeps = !call.adds;
+    sum.old_scale = ops_apart ? scale_of_old(p) : a.old_scale;
+    a.old_scale = 0.f;
+    char *const space = ctx.scratch<char>(scratch_t::sums);
+    if (call.sums.next_bytes) {
+        sum.next = reinterpret_cast<int32_t *>(space);
+        sum.first = reinterpret_cast<int32_t *>(space + call.sums.next_bytes);
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_link, sum));
+    }
+    sum.row_stride = call.sums.row_stride;
+    a.dst = space + call.sums.next_bytes + call.sums.first_bytes;
+    sum.rows = static_cast<float *>(a.dst);
+    a.dst_stride = sum.row_stride;
+    a.dst_type = packed::value_type_t::f32;
+    const int panels = a.panel_end;
+    for (int panel = 0; panel < panels; panel += call.sums.panels) {
+        a.panel_begin = panel;
+        a.panel_end = std::min(panel + call.sums.panels, panels);
+        a.dst_first = int32_t(panel * call.panel_columns);
+        sum.columns = int32_t(
+                std::min<int64_t>(call.sums.panels * call.panel_columns, call.dst_columns - a.dst_first));
+        sum.dst = call.to + a.dst_first * (call.to_type == packed::value_type_t::f32 ? 4 : 2);
+        MXDNN_CHECK(rows.multiply());
+        if (ops_apart)
+            MXDNN_CHECK(apply_post_ops_before_sums(
+                    ctx, x, static_cast<float *>(a.dst), sum.row_stride, sum.columns));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_sum, sum));
+    }
+    if (!call.apart) return mxdnn_success;
+    // All of them exist.
+    finisher_t finisher(ctx, !call.adds, true);
+    return finisher.run([&](sweep_t sweep) {
+        return finisher.finish(sweep, call.to, 0, x.dst_rows, sweep == sweep_t::stores);
+    });
+}
+
 } // namespace
 
 template <const matmul_kernels_t &kernels>
@@ -219,117 +355,18 @@ reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
 
 template <const matmul_kernels_t &kernels>
 status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const {
-    const problem_t &p = ctx.pd.problem;
-    grouped_exec_t x(ctx);
-    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
-    packed::launch_args_t launch;
-    packed::matmul_args_t &a = launch.matmul;
-    set_packed_args(p, launch);
     const auto &pd = static_cast<const pd_t &>(ctx.pd);
-    const int64_t src_stride = even_row_stride(src.md), dst_stride = even_row_stride(dst.md);
-    const int64_t step = least_columns / (a.activation == packed::activation_t::gated_pairs ? 2 : 1);
-    const int64_t dst_columns = dim_from_end(dst.md, 1);
-    const packed::sum_plan_t space =
-            packed::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
-    const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-    // Rows with ids are sorted, and their results put back. This uses the sums of rows, although no two rows
-    // are added.
-    const bool by_ids = x.groups.grouping == mxdnn_row_grouping_row_ids, adds = x.scatter,
-               meets = adds || by_ids;
-    const bool apart = meets ? makes_result_codes(p) : finishes_apart(p);
-    const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!adds && x.groups.rows == 0);
-    // Values that are known only now.
-    if (dst_stride < 0 || (apart && meets && x.dst_rows > results_at_once(p))
-            || (meets && !applies_post_ops(p) && !applies_post_ops_before_sums(p))
-            || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
-            || (scales && even_row_stride(scales->md) < 0)
-            || (scales && scales_begin_with_groups(p, x)
-                    && !scales_follow_groups(scales->md, src.md, p.attr.src.scales.groups[1]))
-            || (by_ids ? x.groups.experts : x.groups.groups) > packed::max_groups
-            || (by_ids && bytes_of_ids(x) > pd.id_bytes) || x.groups.rows > INT32_MAX / 2
-            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (meets && space.panels == 0))
-        return ref_grouped_matmul_t().execute(ctx);
-    if (nothing) return mxdnn_success;
-    if (by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratch<char>(scratch_t::group_ids), x));
-
-    a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
-    a.weights_ptrs = x.weights_ptrs;
-    a.expert_stride = p.weights.packed.stride;
-    a.src = src.handle;
-    a.src_stride = src_stride;
-    a.src_rows = int32_t(x.src_rows);
-    a.grouped = true;
-    a.groups = x.groups;
-    a.gather = x.gather;
-    a.expert_alpha = x.expert_alpha;
-    a.row_weights_on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
-    if (a.row_weights_on_input || applies_post_ops(p)) {
-        a.row_weights = x.topk;
-        a.row_weights_type = value_type_of(x.topk_dt);
-    }
-    if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
-        a.bias = bias->handle;
-        a.bias_type = value_type_of(bias->md.dt);
-        a.bias_stride = bias->md.strides[0];
-    }
-    a.activation_params = x.activation_params;
-    a.activation_stride = int32_t(x.activation_stride);
-
+    grouped_exec_t x(ctx);
+    packed::launch_args_t launch;
+    set_packed_args(pd.problem, launch);
+    const call_t call(ctx, x, launch.matmul.activation, pd.sum_bytes);
+    if (!call.is_taken(ctx, x, pd.id_bytes)) return ref_grouped_matmul_t().execute(ctx);
+    if (call.nothing) return mxdnn_success;
+    if (call.by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratch<char>(scratch_t::group_ids), x));
+    set_arguments(ctx, x, call, launch.matmul);
     rows_multiplier_t rows(ctx, kernels, pd.fp8, ctx.scratch<char>(scratch_t::source_rows), x, launch);
-    // Where rows of results go.
-    char *const to = apart ? ctx.scratch<char>(scratch_t::results) : static_cast<char *>(dst.handle);
-    const int64_t to_stride = apart ? results_stride(p) : dst_stride;
-    const packed::value_type_t to_type = apart ? packed::value_type_t::f32 : value_type_of(dst.md.dt);
-    if (!meets) {
-        a.dst = to;
-        a.dst_stride = to_stride;
-        a.dst_type = to_type;
-        if (!apart) return rows.multiply();
-        finisher_t finisher(ctx, true);
-        return finisher.run([&](sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
-    }
-
-    packed::scatter_sum_args_t sum;
-    sum.M = int32_t(x.groups.rows);
-    sum.groups = x.groups;
-    sum.scatter = x.scatter;
-    sum.dst_stride = to_stride;
-    sum.dst_type = to_type;
-    sum.dst_rows = int32_t(x.dst_rows);
-    sum.keeps = !adds;
-    const bool ops_apart = !applies_post_ops(p);
-    sum.old_scale = ops_apart ? scale_of_old(p) : a.old_scale;
-    a.old_scale = 0.f;
-    char *const sums = ctx.scratch<char>(scratch_t::sums);
-    if (space.next_bytes) {
-        sum.next = reinterpret_cast<int32_t *>(sums);
-        sum.first = reinterpret_cast<int32_t *>(sums + space.next_bytes);
-        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_link, sum));
-    }
-    sum.row_stride = space.row_stride;
-    a.dst = sums + space.next_bytes + space.first_bytes;
-    sum.rows = static_cast<float *>(a.dst);
-    a.dst_stride = sum.row_stride;
-    a.dst_type = packed::value_type_t::f32;
-    const int panels_all = a.panel_end;
-    for (int panel = 0; panel < panels_all; panel += space.panels) {
-        a.panel_begin = panel;
-        a.panel_end = std::min(panel + space.panels, panels_all);
-        a.dst_first = int32_t(panel * step);
-        sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
-        sum.dst = to + a.dst_first * (to_type == packed::value_type_t::f32 ? 4 : 2);
-        MXDNN_CHECK(rows.multiply());
-        if (ops_apart)
-            MXDNN_CHECK(apply_post_ops_before_sums(
-                    ctx, x, static_cast<float *>(a.dst), sum.row_stride, sum.columns));
-        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_sum, sum));
-    }
-    if (!apart) return mxdnn_success;
-    // All of them exist.
-    finisher_t finisher(ctx, !adds, true);
-    return finisher.run([&](sweep_t sweep) {
-        return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sweep_t::stores);
-    });
+    return call.meets ? put_together(ctx, x, call, rows, launch.matmul)
+                      : store(ctx, call, rows, launch.matmul);
 }
 
 template struct packed_grouped_matmul_t<sm90_matmul_kernels>;
