@@ -89,9 +89,9 @@ MXDNN_INLINE uint32_t place_of(uint32_t key, int i) {
 }
 
 // Makes an entry, and room for it: the one that is there moves to its other place, and so on.
-__attribute__((noinline)) void add_entry(recode_t &r, uint32_t key, uint32_t from, uint32_t to) {
+void add_entry(recode_t &r, uint32_t key, const uint8_t *added) {
     alignas(16) uint8_t codes[recode_t::codes], moved[recode_t::codes];
-    fill_entry(r, from, to, codes);
+    __builtin_memcpy(codes, added, sizeof(codes));
     r.entries++;
     uint32_t place = place_of(key, 0);
     for (int tries = 0; tries < recode_t::bits * 4; tries++) {
@@ -148,21 +148,22 @@ MXDNN_INLINE void find_places(cells_t &cells, int cell, __m512i from_bits, __m51
                 _mm512_srli_epi32(_mm512_mullo_epi32(keys, dwords(place_factors[i])), 32 - recode_t::bits));
 }
 
-// The entry of a column, which is not in its first place.
-__attribute__((noinline)) const uint8_t *other_entry(recode_t &r, const cells_t &cells, int column) {
-    const uint32_t key = cells.key[column], first = cells.place[0][column], second = cells.place[1][column];
-    if (r.key[second] != key) {
-        const int cell = column / reorder_lines, c = column % reorder_lines;
-        add_entry(r, key, cells.from[cell][c], cells.to[cell][c]);
-    }
-    return r.entry[r.key[first] == key ? first : second];
+// The codes of a column whose entry is not in its first place.
+__attribute__((noinline)) __m128i other_entry(recode_t &r, const cells_t &cells, int column) {
+    const uint32_t key = cells.key[column], second = cells.place[1][column];
+    if (r.key[second] == key) return load128(r.entry[second]);
+    const int cell = column / reorder_lines, c = column % reorder_lines;
+    alignas(16) uint8_t codes[recode_t::codes];
+    fill_entry(r, cells.from[cell][c], cells.to[cell][c], codes);
+    add_entry(r, key, codes);
+    return load128(codes);
 }
 template <bool has_sign>
 MXDNN_INLINE void collect_tables(recode_t &r, const cells_t &cells, int n, cell_tables_t *tables) {
     const auto entry = [&](int column) {
         const uint32_t first = cells.place[0][column];
-        const bool is_there = r.key[first] == cells.key[column];
-        return load128(__builtin_expect(is_there, 1) ? r.entry[first] : other_entry(r, cells, column));
+        if (__builtin_expect(r.key[first] == cells.key[column], 1)) return load128(r.entry[first]);
+        return other_entry(r, cells, column);
     };
     for (int i = 0; i < n; i++)
         for (int c = 0; c < reorder_lines; c += 2) {
@@ -268,8 +269,8 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
     for (int i = 0, f = 0, t = 0, of_from = 0, of_to = 0; i < cells; i++) {
         const __m512i amax = cell_amax<is_integer>(
                 codes + i * cell_rows * 8, cell_rows / 8, _mm512_loadu_ps(a.factor + f * reorder_lines));
-        // Blocks of zeros have the least e8m0.
-        other |= others[f] & (is_e8m0 ? _mm512_test_epi32_mask(amax, amax) : __mmask16(~0));
+        if (others[f]) // blocks of zeros have the least e8m0
+            other |= others[f] & (is_e8m0 ? _mm512_test_epi32_mask(amax, amax) : __mmask16(~0));
         of_block = _mm512_max_epu32(of_block, amax);
         most = _mm512_max_epu32(most, amax);
         if (++of_from == cells_of_from) f++, of_from = 0;
