@@ -44,9 +44,9 @@ if(MXDNN_HAVE_CUDA)
     include(cmake/cuda_architectures.cmake) # MXDNN_CUDA_PORTABLE, _SM90 and _LEAST
 endif()
 
-# Files of device code for the architectures that they are written for. Code is compressed, and decompressed when it is
-# loaded; the modes have names from CUDA 13 on. The best one takes a tenth of a build's time, and is for builds that are
-# handed on.
+# Files of device code for the architectures that they are written for, and the host code beside them. (Host code is in
+# C++ files, because nvcc takes four times as long.) Code is compressed, and decompressed when it is loaded; the modes
+# have names from CUDA 13 on. The best one takes a tenth of a build's time, and is for builds that are handed on.
 set(MXDNN_CUDA_COMPRESSION -Xfatbin=-compress-all)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0 AND MXDNN_CUDA_PORTABLE_CODE STREQUAL "ALL")
     list(APPEND MXDNN_CUDA_COMPRESSION -Xfatbin=--compress-mode=size)
@@ -56,9 +56,12 @@ function(mxdnn_cuda_objects name architectures)
     set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_compile_definitions(${name} PRIVATE MXDNN_RELEASE="${PROJECT_VERSION}")
-    target_compile_options(${name} PRIVATE --expt-relaxed-constexpr ${MXDNN_CUDA_COMPRESSION}
-        -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
+    target_include_directories(${name} SYSTEM PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}>")
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-ffp-contract=off>
+        "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;${MXDNN_CUDA_COMPRESSION};-Xcompiler=-Wall,-Wextra,-ffp-contract=off>")
     if(MXDNN_WERROR)
-        target_compile_options(${name} PRIVATE -Werror=all-warnings -Xcompiler=-Werror)
+        target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")
     endif()
 endfunction()

@@ -5,6 +5,11 @@
 // from then on.
 #pragma once
 
+// nccl_device.h relies on these.
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
 #include <nccl_device.h>
 
 #include "ep/cuda/routing_kernels.hpp"

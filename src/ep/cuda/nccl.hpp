@@ -2,6 +2,7 @@
 // The functions of NCCL, of the library that the caller's communicator is of.
 #pragma once
 
+#include <cuda_runtime.h>
 #include <nccl.h>
 #if MXDNN_EP_NCCL_DEVICE
 #include <nccl_device.h>
