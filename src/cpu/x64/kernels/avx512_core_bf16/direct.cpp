@@ -14,6 +14,7 @@
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -24,7 +25,6 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Zmm;
 
-constexpr int vec_bytes = 64; // a row of a panel: 16 dwords
 constexpr int step_rows = 16; // rows of K that are unrolled; more take longer to generate, not less to run
 
 class direct_t : public jit_base_t {

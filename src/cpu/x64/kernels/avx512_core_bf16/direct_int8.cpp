@@ -13,6 +13,7 @@
 #include "cpu/x64/kernels/avx512_core_bf16/int8_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -23,8 +24,6 @@ namespace {
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Zmm;
-
-constexpr int vec_bytes = 64;
 
 class direct_int8_t : public jit_base_t {
 public:

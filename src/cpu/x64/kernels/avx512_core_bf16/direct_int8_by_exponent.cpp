@@ -19,6 +19,7 @@
 #include "cpu/x64/kernels/avx512_core_bf16/int8_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -29,7 +30,6 @@ namespace {
 using Xbyak::Reg64;
 using Xbyak::Zmm;
 
-constexpr int vec_bytes = 64;
 constexpr int first_level_bytes = 32 << 10; // of the cache
 constexpr int dots = k_step / 4;            // of a step, for each row
 constexpr int tile_steps = 4;               // steps that share a header

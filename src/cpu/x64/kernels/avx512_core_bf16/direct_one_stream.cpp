@@ -14,6 +14,7 @@
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -23,9 +24,8 @@ namespace {
 
 using Xbyak::Zmm;
 
-constexpr int vec_bytes = 64; // a row of a panel: 16 dwords
-constexpr int step_rows = 16; // rows of K that are unrolled
-constexpr int latency = 8;    // number of sums that hides the latency of a dot product
+constexpr int unrolled_rows = 16; // rows of K that are unrolled
+constexpr int latency = 8;        // number of sums that hides the latency of a dot product
 
 class direct_one_stream_t : public jit_base_t {
 public:
@@ -46,7 +46,7 @@ private:
     const packed_shape_t shape_;
     const int block_ = int(shape_.block);
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
-    const int step_bytes_ = step_rows * panel_columns * shape_.bits / 8;
+    const int step_bytes_ = unrolled_rows * panel_columns * shape_.bits / 8;
 
     // --- registers ---
 
@@ -159,7 +159,7 @@ private:
     void block(int rows) {
         load_scale();
         for (int i = 0; i < rows_ * chains_; i++) zero(sum_[i]);
-        loop(steps_, div_up(rows, step_rows), [&] { step(); });
+        loop(steps_, div_up(rows, unrolled_rows), [&] { step(); });
         apply_scale();
     }
 
@@ -184,7 +184,7 @@ private:
             }
         }
         add(codes_, step_bytes_);
-        src_at_.advance(*this, rows_, step_rows * 2);
+        src_at_.advance(*this, rows_, unrolled_rows * 2);
     }
 
     // Done before the block is multiplied. Later it would wait for the dot products, and the next sums for

@@ -5,6 +5,7 @@
 
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -13,8 +14,6 @@ namespace x64 {
 namespace {
 
 using Xbyak::Zmm;
-
-constexpr int vec_bytes = 64;
 
 class gemm_t : public jit_base_t {
 public:

@@ -2,6 +2,7 @@
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
 
 #include "common/formats/format_list.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/vector.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,8 +12,6 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Zmm;
-
-constexpr int vec_bytes = 64;
 
 // Exponents of the nonzero values of an element type.
 struct exponents_t {
