@@ -48,7 +48,7 @@ private:
     const int threads_;
     int calls_ = 1;
 };
-std::string number(double x) {
+std::string digits_of(double x) {
     char s[32];
     std::snprintf(s, sizeof(s), "%.5g", x);
     return s;
@@ -211,24 +211,25 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else if (words_of(field, p.problem, words))
             line += words;
         else if (counted(field, p, ms, value))
-            line += number(value);
+            line += digits_of(value);
         else if (field == "time")
-            line += number(ms);
+            line += digits_of(ms);
         else if (field == "gbw")
-            line += number(p.bytes / ms * 1e-6);
+            line += digits_of(p.bytes / ms * 1e-6);
         else if (field == "roof")
-            line += number(100 * (p.copy_times.ms.empty() ? least_ms(p) : time_of(p.copy_times, sign)) / ms)
+            line += digits_of(
+                            100 * (p.copy_times.ms.empty() ? least_ms(p) : time_of(p.copy_times, sign)) / ms)
                     + "%";
         else if (field == "ctime")
-            line += number(time_of(p.create_times, sign));
+            line += digits_of(time_of(p.create_times, sign));
         else if (field == "cachedtime")
-            line += number(time_of(p.cached_times, sign));
+            line += digits_of(time_of(p.cached_times, sign));
         else if (field == "against")
             line += p.peer.empty() ? "none" : p.peer;
         else if (field == "peertime")
-            line += number(time_of(p.peer_times, sign));
+            line += digits_of(time_of(p.peer_times, sign));
         else if (field == "vs")
-            line += p.peer_times.ms.empty() ? "-" : number(time_of(p.peer_times, sign) / ms) + "x";
+            line += p.peer_times.ms.empty() ? "-" : digits_of(time_of(p.peer_times, sign) / ms) + "x";
         else
             throw usage_error_t(
                     "perf field '%" + field

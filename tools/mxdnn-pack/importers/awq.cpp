@@ -12,7 +12,7 @@ namespace mxdnn_pack {
 
 namespace {
 
-constexpr nibbles_t order = {0, 4, 1, 5, 2, 6, 3, 7};
+constexpr nibbles_t awq_order = {0, 4, 1, 5, 2, 6, 3, 7};
 
 } // namespace
 
@@ -46,13 +46,13 @@ std::optional<source_t> find_awq(const import_context_t &context, size_t qweight
             for (dim c = 0; c < columns; c++) {
                 uint32_t word = 0;
                 for (dim i = 0; i < 8; i++)
-                    word |= (from[size_t(i * words + c / 8)] >> 4 * order[size_t(c % 8)] & 15) << 4 * i;
+                    word |= (from[size_t(i * words + c / 8)] >> 4 * awq_order[size_t(c % 8)] & 15) << 4 * i;
                 std::memcpy(to + size_t(c) * row + size_t(k) / 2, &word, sizeof(word));
             }
         }
     };
     return int4_source(layer, {input, prefix + ".weight", "AWQ", qweight, *scales, qzeros, in, out,
-                                      in / groups, order, 0, codes});
+                                      in / groups, awq_order, 0, codes});
 }
 
 } // namespace mxdnn_pack

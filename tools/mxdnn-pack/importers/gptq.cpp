@@ -10,7 +10,7 @@ namespace mxdnn_pack {
 
 namespace {
 
-constexpr nibbles_t order = {0, 1, 2, 3, 4, 5, 6, 7};
+constexpr nibbles_t gptq_order = {0, 1, 2, 3, 4, 5, 6, 7};
 
 // What is added to stored zero points.
 int zero_offset(const import_context_t &context, const layer_t &layer, size_t qzeros) {
@@ -70,8 +70,9 @@ std::optional<source_t> find_gptq(const import_context_t &context, size_t qweigh
         // A word in memory is four bytes of two codes, as a row has them.
         read_transposed(input, qweight, 0, in / 8, out, first, columns, 4, to, size_t(in) / 2);
     };
-    source_t source = int4_source(layer, {input, prefix + ".weight", "GPTQ", qweight, scales, qzeros, in, out,
-                                                 group, order, zero_offset(context, layer, qzeros), codes});
+    source_t source =
+            int4_source(layer, {input, prefix + ".weight", "GPTQ", qweight, scales, qzeros, in, out, group,
+                                       gptq_order, zero_offset(context, layer, qzeros), codes});
     source.entries.insert(source.entries.end(), also.begin(), also.end());
     return source;
 }
