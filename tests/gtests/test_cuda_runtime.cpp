@@ -7,6 +7,8 @@
 
 #include <cuda_runtime.h>
 
+#include <mxdnn/mxdnn_container.hpp>
+
 #include "cuda_samples.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/interface/cuda_table.hpp"
@@ -66,6 +68,23 @@ TEST(cuda_memory, maps_and_copies) {
             mxdnn_unimplemented);
     EXPECT_NE(std::string(mxdnn_get_last_error()).find("copy first"), std::string::npos)
             << mxdnn_get_last_error();
+}
+
+TEST(cuda_memory, is_loaded_from_a_container) {
+    const bytes_t bytes = counting(385);
+    std::string header = R"({"w":{"dtype":"F8_E4M3","shape":[5,77],"data_offsets":[0,385]},)"
+                         R"("none":{"dtype":"F32","shape":[0,4],"data_offsets":[385,385]}})";
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    bytes_t file(8);
+    file[0] = uint8_t(header.size());
+    file.insert(file.end(), header.begin(), header.end());
+    file.insert(file.end(), bytes.begin(), bytes.end());
+    const mxdnn::container c(file.data(), file.size());
+    const memory m = c.load(c.find("w"), gpu());
+    EXPECT_EQ(m.get_engine(), gpu());
+    EXPECT_EQ(m.get_desc(), memory::desc({5, 77}, dt::f8_e4m3, tag::ab));
+    EXPECT_EQ(read_memory(m), bytes);
+    EXPECT_EQ(c.load(c.find("none"), gpu()).get_desc().get_size(), 0u);
 }
 
 TEST(cuda_memory, of_the_wrong_place_is_refused) {

@@ -4,6 +4,7 @@
 #include "common/api/api.hpp"
 #include "common/api/checksum.hpp"
 #include "common/container/container.hpp"
+#include "common/device.hpp"
 #include "common/engine.hpp"
 
 using namespace mxdnn::impl;
@@ -131,16 +132,21 @@ mxdnn_status_t mxdnn_container_load(
         const_mxdnn_container_t container, size_t index, mxdnn_engine_t engine, mxdnn_memory_t *memory) {
     MXDNN_CHECK_ARG(engine);
     MXDNN_CHECK_ARG(memory);
-    return with_entry(__func__, container, index, [&](const container_t::entry_t &e) {
+    const char *const function = __func__; // another name inside the lambda
+    return with_entry(function, container, index, [&](const container_t::entry_t &e) {
         memory_desc_t md;
         MXDNN_CHECK(container->container.desc(e, md));
         mxdnn_memory_t m = nullptr;
         MXDNN_CHECK(mxdnn_memory_create(&m, &md, engine, MXDNN_MEMORY_ALLOCATE));
         std::unique_ptr<memory_t> owned(m);
-        void *bytes = nullptr;
-        MXDNN_CHECK(mxdnn_memory_map_data(m, &bytes));
-        MXDNN_CHECK(container->container.load(e, md, bytes));
-        MXDNN_CHECK(mxdnn_memory_unmap_data(m, bytes));
+        if (engine->device) { // through the host; nothing of the new memory has to be read
+            const size_t size = size_t(size_of(md));
+            const std::unique_ptr<uint8_t[]> bytes(new uint8_t[size]);
+            MXDNN_CHECK(container->container.load(e, md, bytes.get()));
+            MXDNN_CHECK(engine->device->copy_now(function, m->handle, bytes.get(), m->handle ? size : 0));
+        } else {
+            MXDNN_CHECK(container->container.load(e, md, m->handle));
+        }
         *memory = owned.release();
         return mxdnn_success;
     });
