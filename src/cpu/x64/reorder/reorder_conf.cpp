@@ -196,9 +196,11 @@ bool has_recode_kernel(const reorder_conf_t &c, const problem_t &p) {
 } // namespace
 
 reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa) {
-    const bool is_n16 = (conf.src.packed && conf.src.panels.columns == reorder_lines)
-                        || (conf.dst.packed && conf.dst.panels.columns == reorder_lines);
-    const bool by_rows = is_n16 || conf.src.by_rows() || conf.dst.by_rows();
+    // Kernels for panels take n16 in rows in less time; without them lines take less.
+    const auto is_n16 = [&](const reorder_side_conf_t &side) {
+        return side.packed && side.panels.columns == reorder_lines && conf.kernels->quantise_panels;
+    };
+    const bool by_rows = is_n16(conf.src) || is_n16(conf.dst) || conf.src.by_rows() || conf.dst.by_rows();
     const int inner = by_rows ? conf.dst.line_dim : conf.dst.pos_dim,
               outer = by_rows ? conf.dst.pos_dim : conf.dst.line_dim;
     for (data_type_t dt : {mxdnn_bf16, mxdnn_f32}) {
