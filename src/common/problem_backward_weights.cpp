@@ -65,12 +65,6 @@ status_t check_format(const char *name, const memory_desc_t &md, const arg_attr_
     return mxdnn_success;
 }
 
-memory_desc_t plain_desc(data_type_t dt, std::initializer_list<dim_t> dims) {
-    memory_desc_t md;
-    init_strided(md, int(dims.size()), dims.begin(), dt, nullptr);
-    return md;
-}
-
 } // namespace
 
 status_t prepare_grouped_matmul_backward_weights(problem_t &p) {

@@ -105,12 +105,6 @@ status_t prepare_grouped_matmul(problem_t &p) {
 
 namespace {
 
-memory_desc_t plain_desc(data_type_t dt, std::initializer_list<dim_t> dims) {
-    memory_desc_t md;
-    init_strided(md, int(dims.size()), dims.begin(), dt, nullptr);
-    return md;
-}
-
 // Scales of source or destination. For a tensor of 2 dims the groups decide how long 128x4 scales are. There
 // is one global scale, or one per expert.
 void list_rows_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use) {

@@ -13,16 +13,10 @@ namespace impl {
 
 namespace {
 
-constexpr dim_t max_experts = 1 << 16;
+constexpr dim_t max_route_experts = 1 << 16;
 
 // Row numbers are s32, so there are at most 2^31 - 1 rows.
 constexpr dim_t max_rows = INT32_MAX;
-
-memory_desc_t plain_desc(std::initializer_list<dim_t> dims, data_type_t dt) {
-    memory_desc_t md;
-    init_strided(md, int(dims.size()), dims.begin(), dt, nullptr);
-    return md;
-}
 
 dim_t times(dim_t a, dim_t b) { return a == runtime_dim || b == runtime_dim ? runtime_dim : a * b; }
 
@@ -50,7 +44,7 @@ status_t check_offsets_grouping(const problem_t &p, const char *primitive) {
 }
 
 memory_desc_t offsets_desc(const problem_t &p, dim_t groups) {
-    return plain_desc({groups + (p.attr.row_grouping == mxdnn_row_grouping_starts)}, mxdnn_s32);
+    return plain_desc(mxdnn_s32, {groups + (p.attr.row_grouping == mxdnn_row_grouping_starts)});
 }
 
 void add_arg(pd_t &pd, int arg, arg_use_t use, const memory_desc_t &md, bool optional = true) {
@@ -149,9 +143,9 @@ status_t prepare_moe_route(problem_t &p) {
         return fail(mxdnn_invalid_data_type, "logits are %s; possible are f32 bf16 f16",
                 data_type_name(logits.dt));
     const dim_t E = logits.dims[1];
-    if (E < 1 || E > max_experts)
+    if (E < 1 || E > max_route_experts)
         return fail(mxdnn_invalid_shape, "logits have %lld columns, one per expert; possible are 1 to %lld",
-                (long long)E, (long long)max_experts);
+                (long long)E, (long long)max_route_experts);
     if (r.scoring != mxdnn_route_softmax_topk && r.scoring != mxdnn_route_topk_softmax
             && r.scoring != mxdnn_route_sigmoid)
         return fail(mxdnn_invalid_arguments,
@@ -195,14 +189,14 @@ void list_args_moe_route(pd_t &pd) {
     const dim_t T = p.src.dims[0], E = p.src.dims[1], k = p.route.topk, rows = times(T, k);
     const auto in = arg_use_t::input, out = arg_use_t::output;
     add_arg(pd, MXDNN_ARG_SRC, in, p.src, false);
-    if (p.route.has_bias()) add_arg(pd, MXDNN_ARG_ROUTE_BIAS, in, plain_desc({E}, mxdnn_f32), false);
-    add_arg(pd, MXDNN_ARG_TOPK_IDS, out, plain_desc({T, k}, mxdnn_s32));
-    add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, out, plain_desc({T, k}, mxdnn_f32));
-    add_arg(pd, MXDNN_ARG_GROUP_COUNTS, out, plain_desc({E}, mxdnn_s32));
+    if (p.route.has_bias()) add_arg(pd, MXDNN_ARG_ROUTE_BIAS, in, plain_desc(mxdnn_f32, {E}), false);
+    add_arg(pd, MXDNN_ARG_TOPK_IDS, out, plain_desc(mxdnn_s32, {T, k}));
+    add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, out, plain_desc(mxdnn_f32, {T, k}));
+    add_arg(pd, MXDNN_ARG_GROUP_COUNTS, out, plain_desc(mxdnn_s32, {E}));
     add_arg(pd, MXDNN_ARG_GROUP_OFFSETS, out, offsets_desc(p, E));
-    add_arg(pd, MXDNN_ARG_ROW_ORDER, out, plain_desc({rows}, mxdnn_s32));
-    add_arg(pd, MXDNN_ARG_GATHER_IDX, out, plain_desc({rows}, mxdnn_s32));
-    add_arg(pd, MXDNN_ARG_ROW_WEIGHTS, out, plain_desc({rows}, mxdnn_f32));
+    add_arg(pd, MXDNN_ARG_ROW_ORDER, out, plain_desc(mxdnn_s32, {rows}));
+    add_arg(pd, MXDNN_ARG_GATHER_IDX, out, plain_desc(mxdnn_s32, {rows}));
+    add_arg(pd, MXDNN_ARG_ROW_WEIGHTS, out, plain_desc(mxdnn_f32, {rows}));
 }
 
 status_t check_runtime_dims_moe_route(const problem_t &p, const exec_ctx_t &ctx) {
@@ -271,11 +265,11 @@ void list_args_moe_permute(pd_t &pd) {
     const auto in = arg_use_t::input, out = arg_use_t::output;
     add_arg(pd, MXDNN_ARG_SRC, in, p.src, false);
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, in);
-    add_arg(pd, MXDNN_ARG_GROUP_COUNTS, in, plain_desc({d.source_ranks, d.local_experts}, mxdnn_s32), false);
+    add_arg(pd, MXDNN_ARG_GROUP_COUNTS, in, plain_desc(mxdnn_s32, {d.source_ranks, d.local_experts}), false);
     add_arg(pd, MXDNN_ARG_DST, out, p.dst, false);
     list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, out);
     add_arg(pd, MXDNN_ARG_GROUP_OFFSETS, out, offsets_desc(p, d.local_experts));
-    add_arg(pd, MXDNN_ARG_PERMUTED_IDX, out, plain_desc({p.dst.dims[0]}, mxdnn_s32));
+    add_arg(pd, MXDNN_ARG_PERMUTED_IDX, out, plain_desc(mxdnn_s32, {p.dst.dims[0]}));
 }
 
 status_t check_runtime_dims_moe_permute(const problem_t &, const exec_ctx_t &ctx) {
@@ -316,10 +310,10 @@ void list_args_moe_unpermute(pd_t &pd) {
     const auto in = arg_use_t::input, out = arg_use_t::output;
     add_arg(pd, MXDNN_ARG_SRC, in, p.src, false);
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, in);
-    add_arg(pd, MXDNN_ARG_PERMUTED_IDX, in, plain_desc({p.src.dims[0]}, mxdnn_s32), false);
+    add_arg(pd, MXDNN_ARG_PERMUTED_IDX, in, plain_desc(mxdnn_s32, {p.src.dims[0]}), false);
     if (is_high_precision(p.src.dt))
         for (const data_type_t dt : {mxdnn_f32, mxdnn_bf16})
-            add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, in, plain_desc({p.dst.dims[0], runtime_dim}, dt));
+            add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, in, plain_desc(dt, {p.dst.dims[0], runtime_dim}));
     add_arg(pd, MXDNN_ARG_DST, out, p.dst, false);
     list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, out);
 }
@@ -328,7 +322,7 @@ status_t check_runtime_dims_moe_unpermute(const problem_t &, const exec_ctx_t &c
     const dim_t rows = ctx.memory(MXDNN_ARG_SRC)->md.dims[0], T = ctx.memory(MXDNN_ARG_DST)->md.dims[0];
     const memory_t *weights = ctx.memory(MXDNN_ARG_TOPK_WEIGHTS);
     const dim_t k = weights ? weights->md.dims[1] : 1;
-    constexpr dim_t max_topk = max_experts;
+    constexpr dim_t max_topk = max_route_experts;
     if (k < 1 || k > max_topk)
         return fail(mxdnn_invalid_arguments,
                 "TOPK_WEIGHTS have %lld columns, one per choice of a token; possible are 1 to %lld",

@@ -86,6 +86,12 @@ status_t check_plain(const char *name, const memory_desc_t &md) {
     return mxdnn_success;
 }
 
+memory_desc_t plain_desc(data_type_t dt, std::initializer_list<dim_t> dims) {
+    memory_desc_t md;
+    init_strided(md, int(dims.size()), dims.begin(), dt, nullptr);
+    return md;
+}
+
 std::string dim_text(dim_t d) { return d == runtime_dim ? "*" : std::to_string(d); }
 
 std::string dims_text(const memory_desc_t &md) {

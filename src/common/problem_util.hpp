@@ -2,6 +2,8 @@
 // What the preparation of problems of several kinds shares: checks, texts and lists of arguments.
 #pragma once
 
+#include <initializer_list>
+
 #include "common/formats/format_list.hpp"
 #include "common/primitive_desc.hpp"
 
@@ -35,6 +37,7 @@ status_t check_grouped_rows(const char *name, const memory_desc_t &md, mxdnn_row
 // Whether dims are equal as far as they are known.
 inline bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
 inline bool broadcasts_to(dim_t a, dim_t to) { return a == 1 || dims_agree(a, to); }
+memory_desc_t plain_desc(data_type_t dt, std::initializer_list<dim_t> dims); // of no gaps
 std::string dim_text(dim_t d);                  // "16", or "*" for a runtime value
 std::string dims_text(const memory_desc_t &md); // "*x2880"
 // Checks an operand that is broadcast to another shape: dims are aligned at the end, each equal or 1.

@@ -19,9 +19,6 @@ namespace x64 {
 
 namespace {
 
-// Rows at distances that are multiples of this use the same cache sets.
-constexpr int64_t bad_stride = 1024;
-
 void atomic_max(uint32_t *at, uint32_t mine) {
     uint32_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (seen < mine

@@ -15,9 +15,6 @@ namespace x64 {
 
 namespace {
 
-// Rows at distances that are multiples of this use the same cache sets.
-constexpr int64_t bad_stride = 1024;
-
 // Longer rows have offsets that do not fit in an instruction.
 constexpr dim_t most_k = dim_t(1) << 26;
 

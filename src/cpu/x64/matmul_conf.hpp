@@ -14,6 +14,9 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+// Rows at distances that are multiples of this use the same cache sets.
+constexpr int64_t bad_stride = 1024;
+
 // Sizes of the parts of the scratchpad in bytes: a pure function of N, K, the number of prepared rows and the
 // threads.
 struct matmul_scratch_t {

@@ -40,7 +40,7 @@ struct space_t {
 
 int64_t width_of(const memory_desc_t &dst) { return dst.dt == mxdnn_f32 ? 4 : 2; }
 
-cublaslt_matmul_t cublaslt_of(const problem_t &p, int64_t rows, int64_t columns) {
+cublaslt_matmul_t fp8_matmul_of(const problem_t &p, int64_t rows, int64_t columns) {
     cublaslt_matmul_t m{};
     m.rows = rows;
     m.columns = columns;
@@ -96,7 +96,7 @@ status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
     const space_t space(problem);
     const int64_t N = dim_from_end(problem.weights, 1);
     MXDNN_CHECK(check(d.table->cublaslt_choose(d.index,
-                              cublaslt_of(problem, space.rows, std::min(space.columns, N)), 0, &p->kernel_),
+                              fp8_matmul_of(problem, space.rows, std::min(space.columns, N)), 0, &p->kernel_),
             "choosing a kernel of cuBLASLt"));
     primitive = std::move(p);
     return mxdnn_success;
@@ -144,7 +144,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
             buffers.dst = static_cast<char *>(dst.handle) + (m * dst.md.strides[0] + n) * width_of(dst.md);
             if (ctx.record) ctx.record->add_kernel("cublaslt");
             MXDNN_CHECK(check(s.device().table->cublaslt_launch(
-                                      s.launch(), cublaslt_of(p, rows, columns), kernel_, buffers),
+                                      s.launch(), fp8_matmul_of(p, rows, columns), kernel_, buffers),
                     "a product by cuBLASLt"));
         }
     }

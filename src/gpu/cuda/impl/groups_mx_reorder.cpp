@@ -45,7 +45,7 @@ quantised_groups_t side_of(const exec_ctx_t &ctx, int arg) {
     return d;
 }
 
-bool is_aligned(const void *p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+bool is_aligned_16(const void *p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 } // namespace
 
@@ -94,12 +94,12 @@ status_t groups_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     a.src = static_cast<const uint8_t *>(src.handle);
     a.columns = src.md.dims[1];
     a.groups = groups_of_reorder(ctx);
-    bool aligned = is_aligned(a.src);
+    bool aligned = is_aligned_16(a.src);
     for (int i = 0; i < count_of(p); i++) {
         const bool of_rows = group_scales(md_of(p, i), *p.attr.arg(destinations[i])).of_rows;
         quantised_groups_t &d = of_rows ? a.along_rows : a.along_columns;
         d = side_of(ctx, destinations[i]);
-        aligned = aligned && is_aligned(d.codes);
+        aligned = aligned && is_aligned_16(d.codes);
     }
     if (a.columns == 0 || a.groups.rows == 0 || a.groups.groups == 0) return mxdnn_success;
     const int64_t ctas = most_group_squares(a.groups) * div_up(a.columns, int64_t(group_square));
