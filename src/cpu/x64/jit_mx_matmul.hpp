@@ -23,7 +23,7 @@ public:
             usual_.threads = small ? 1 : conf_.machine.threads;
             usual_.plan = plan(p, M, 1, usual_.threads);
         }
-        return kernels_.create(p, M, matmul_tasks_per_thread);
+        return kernels_.create(p, M, matmul_tasks_for(M, conf_.kernels));
     }
     status_t execute(const exec_ctx_t &ctx) const override;
 

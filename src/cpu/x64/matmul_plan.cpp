@@ -159,8 +159,9 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
             std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.gemm_panels * panel_columns);
-    p.columns = plan_columns(least, s.column_step, wanted_tasks(matmul_tasks_per_thread, machine.threads),
-            [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
+    p.columns =
+            plan_columns(least, s.column_step, wanted_tasks(matmul_tasks_for(s.M, kernels), machine.threads),
+                    [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
     return p;
 }
 

@@ -120,6 +120,10 @@ bool is_small(int64_t M, int64_t K, int64_t N);
 
 // The wanted number of tasks of one execution, for each of several threads.
 constexpr int64_t matmul_tasks_per_thread = 4;
+// With many rows on tiles a task takes long, and some threads are slower than others.
+constexpr int64_t matmul_tasks_for(int64_t M, const matmul_kernels_t &kernels) {
+    return kernels.decodes_again && (M == runtime_dim || M > 48) ? 8 : matmul_tasks_per_thread;
+}
 constexpr int64_t wanted_tasks(int64_t per_thread, int threads) {
     return threads > 1 ? per_thread * threads : 1;
 }

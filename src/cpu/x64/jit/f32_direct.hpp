@@ -37,6 +37,7 @@ public:
           shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
           step_rows_(int(std::min<int64_t>(p.quant.block, k_step))), regs_(vec_t::regs),
           codes_(*this, regs_, p.wei_dt, p.quant), src_(regs_.take()),
+          prefetch_ahead_(vec_t::is_zmm && Codes::bits == 4 && p.fetch_ahead == 0 ? 1088 : 2048),
           chains_(std::max(1, 4 / (rows_ * parts))), sums_(regs_.take(rows_ * parts * chains_)) {}
 
     static constexpr int max_rows = vec_t::is_zmm ? 8 : 4;
@@ -49,10 +50,6 @@ private:
     static constexpr int parts = Codes::pairs ? 2 : 1; // sums per row and chain
     static constexpr int halves = panel_columns / vec_t::lanes;
     static constexpr int rows_per_base = 4;
-    // About two tiles of 4-bit codes. This is far enough ahead for memory, and near enough for the
-    // first-level cache.
-    static constexpr int prefetch_ahead = 2048;
-
     const int rows_, panels_;
     const quant_t quant_;
     const packed_shape_t shape_;
@@ -60,6 +57,9 @@ private:
     vregs_t regs_;
     Codes codes_;
     const reg_t src_;
+    // About two tiles of 4-bit codes. This is far enough ahead for memory, and near enough for the
+    // first-level cache. Intel's processors with AVX-512 need one.
+    const int prefetch_ahead_;
     const int chains_; // independent sums that hide the latency of the FMA; adding them together costs time,
                        // too
     const int sums_;
@@ -252,7 +252,7 @@ private:
             const int k0 = u * Codes::unit_rows;
             if (half == 0)
                 for (int b = 0; b < codes_of(Codes::unit_rows); b += 64)
-                    this->prefetcht0(ptr[code_ + int(codes_of(k0)) + b + prefetch_ahead]);
+                    this->prefetcht0(ptr[code_ + int(codes_of(k0)) + b + prefetch_ahead_]);
             if constexpr (Codes::pairs)
                 codes_.unit(code_, int(codes_of(k0)), half, [&](int row, const reg_t &v0, const reg_t &v1) {
                     const reg_t *v[] = {&v0, &v1};
