@@ -7,6 +7,7 @@
 
 #include "common/types.hpp"
 #include "gpu/cuda/heuristics/gemm_f4.hpp"
+#include "gpu/cuda/heuristics/grouped_int4.hpp"
 #include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
 #include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
@@ -162,6 +163,25 @@ TEST(packed_matmul_plan, leaves_room_for_groups_above_the_mean) {
     EXPECT_EQ(gemm_widths[plan(1024).shape], 48);
     EXPECT_EQ(gemm_widths[plan(4096).shape], 144);
     EXPECT_EQ(gemm_widths[plan(8192).shape], 288); // half of the groups have more than the mean of 256
+}
+
+// With int4, blocks have eight rows until sm80_gemm, whose blocks have 48, takes less time.
+TEST(packed_matmul_plan, groups_of_int4) {
+    const auto plan = [](int64_t rows, int groups) {
+        return plan_grouped_int4(rows, 5760, 2880, groups, 2304, 132);
+    };
+    for (int64_t tokens : {1, 64, 256, 512, 1024, 2048}) {
+        EXPECT_EQ(plan(4 * tokens, 128).kernel, kernel_id_t::sm90_grouped_gemv) << tokens;
+        EXPECT_EQ(grouped_gemv_tiles[plan(4 * tokens, 128).shape], 1) << tokens;
+    }
+    EXPECT_EQ(plan(4 * 8192, 128).kernel, kernel_id_t::sm80_gemm);
+    EXPECT_EQ(plan(32, 1).kernel, kernel_id_t::sm90_grouped_gemv);
+    EXPECT_EQ(plan(48, 1).kernel, kernel_id_t::sm80_gemm);
+    for (int64_t rows : {0, 1, 7, 100, 5000})
+        for (int sms : {1, 2, 132}) {
+            const matmul_plan_t p = plan_grouped_int4(rows, 320, 64, 8, 2304, sms);
+            EXPECT_TRUE(p.grid >= 1 && p.grid <= sms && p.grid % p.splits == 0);
+        }
 }
 
 // Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.

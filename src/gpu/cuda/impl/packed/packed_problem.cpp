@@ -11,6 +11,7 @@
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/heuristics/gemm_f4.hpp"
+#include "gpu/cuda/heuristics/grouped_int4.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_results.hpp"
@@ -117,8 +118,10 @@ packed::matmul_plan_t plan_packed(
     s.sm_count = sm_count_of(p);
     s.terms = source_terms(p);
     s.all_widths = format_of(p.weights).decoder == decoder_t::mxfp4;
-    const packed::matmul_plan_t plan = kernels.plan(s);
     const bool leaves = leaves_int4(kernels, p) && !rounds_int4(kernels, p);
+    if (leaves && groups > 0 && s.terms == 1 && kernel_format(p) != packed::any_int4)
+        return packed::plan_grouped_int4(rows, N, s.K, int(groups), s.tile_bytes, s.sm_count);
+    const packed::matmul_plan_t plan = kernels.plan(s);
     return leaves && plan.kernel == kernels.gemm ? kernels.int4_gemm->plan(s) : plan;
 }
 
