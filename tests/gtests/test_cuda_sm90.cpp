@@ -250,6 +250,11 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
             {510, 72, 1032, dt::bf16, false, false},
             {190, 392, 320, dt::f16, true, false},
             {254, 330, 72, dt::bf16, true, true},
+            {100, 264, 200, dt::f32, true, false}, // blocks of rows, two panels a CTA
+            {131, 1300, 328, dt::f16, true, false},
+            {225, 2880, 136, dt::bf16, true, false},
+            {370, 4092, 72, dt::bf16, false, false},
+            {640, 2880, 264, dt::bf16, true, false},
             {5, 140, 256, dt::bf16, true, true},
             {40, 262, 192, dt::f32, true, true},
     };
@@ -364,7 +369,7 @@ TEST(cuda_sm90, every_scale_byte_counts) {
 TEST(cuda_sm90, special_scales_of_wide_blocks) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (const auto &size : {std::array<memory::dim, 2>{40, 17152}, {60, 17152}, {120, 17152}, {140, 17152},
-                 {250, 8704}, {280, 11520}}) {
+                 {250, 8704}, {280, 11520}, {230, 8192}, {500, 2880}}) {
         const case_t c{size[0], size[1], 96, dt::f32, false, false};
         const result_t r = run_case(c, unsigned(c.M), special_now_and_then);
         for (int64_t m : {int64_t(0), c.M / 2, c.M - 1}) expect_close_or_special(c, r, m);

@@ -36,10 +36,14 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                             EXPECT_EQ(groups, 0);
                             EXPECT_EQ(p.splits, 1);
                             const narrow_shape_t shape = narrow_shape(p.shape);
-                            EXPECT_GE(shape.width, rows);
-                            EXPECT_GE(2 * narrow_box_rows(int(rows)), rows);
-                            EXPECT_LE(2 * narrow_box_rows(int(rows)), shape.width);
-                            EXPECT_GE(int64_t(p.grid) * 64, N * shape.parts);
+                            const int panels = int(div_up(N, 64)),
+                                      blocks = narrow_blocks(shape, panels, p.grid),
+                                      block = 2 * narrow_box_rows(int(rows), blocks);
+                            EXPECT_GE(block * blocks, rows);
+                            EXPECT_LT(block * (blocks - 1), rows); // each has rows
+                            EXPECT_LE(block, shape.width);
+                            EXPECT_EQ(p.grid, narrow_block_ctas(shape, panels) * blocks);
+                            EXPECT_GE(int64_t(p.grid) * shape.panels * 64, N * shape.parts * blocks);
                         }
                         EXPECT_TRUE(p.splits >= 1
                                     && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
@@ -116,6 +120,24 @@ TEST(packed_matmul_plan, fills_the_device) {
     // Fewer rows have a panel for each CTA, if there are panels for all.
     EXPECT_TRUE(is_narrow(plan_matmul(64, 8192, 8192, 0, 2176, 132).shape));
     EXPECT_FALSE(is_narrow(plan_matmul(64, 8192 + 320, 8192, 0, 2176, 132).shape));
+    // More rows are divided into blocks, if there is room for all CTAs.
+    const auto blocks = [](int64_t rows, int64_t N, int64_t K) {
+        const matmul_plan_t p = plan_matmul(rows, N, K, 0, 2176, 132);
+        return is_narrow(p.shape) ? narrow_blocks(narrow_shape(p.shape), int(N / 64), p.grid) : 0;
+    };
+    EXPECT_EQ(blocks(192, 8192, 8192), 2);
+    EXPECT_EQ(blocks(256, 8192, 8192), 2);
+    EXPECT_EQ(blocks(256, 8192, 4096), 2);
+    EXPECT_EQ(blocks(512, 4096, 4096), 4);
+    EXPECT_EQ(blocks(640, 2880, 2880), 5);
+    EXPECT_EQ(blocks(2048, 1024, 4096), 16);
+    // Where copies take longer than with CTAs that share K.
+    EXPECT_EQ(blocks(128, 8192, 8192), 0);
+    EXPECT_EQ(blocks(65, 8192, 4096), 0);
+    EXPECT_EQ(blocks(96, 2880, 2880), 0);
+    EXPECT_EQ(blocks(160, 5120, 5120), 0);
+    for (int64_t rows : {256, 320, 384}) EXPECT_EQ(blocks(rows, 4096, 14336), 0) << rows;
+    EXPECT_EQ(blocks(512, 8192, 8192), 0);
     // With fewer panels, the CTAs of a cluster share K.
     const auto parts = [](int64_t rows, int64_t N, int64_t K) {
         return narrow_shape(plan_matmul(rows, N, K, 0, 2176, 132).shape).parts;
@@ -126,9 +148,9 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(parts(64, 4096, 14336), 2);
     EXPECT_EQ(parts(32, 1024, 8192), 4);
     EXPECT_EQ(parts(64, 1024, 4096), 2);
-    EXPECT_EQ(narrow_variants(8192, 132), 3);
-    EXPECT_EQ(narrow_variants(4096, 132), 6);
-    EXPECT_EQ(narrow_variants(1024, 132), 9);
+    EXPECT_EQ(narrow_variants(8192, 132), 9);
+    EXPECT_EQ(narrow_variants(4096, 132), 12);
+    EXPECT_EQ(narrow_variants(1024, 132), 15);
     EXPECT_EQ(narrow_variants(28672, 132), 0);
     // Boxes with many rows that do not exist take longer.
     for (int64_t rows : {33, 49})

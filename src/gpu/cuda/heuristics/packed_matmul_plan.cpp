@@ -140,27 +140,32 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
     }
 }
 
-// CTAs of gemm_narrow, if the device can have them all at once; otherwise 0.
-int64_t narrow_ctas(int64_t N, int parts, int sm_count) {
-    const int64_t ctas = parts > 1 ? div_up(N, tile) * parts : div_up(N, 2 * tile) * 2;
+// The CTAs of gemm_narrow that a device can have at once.
+int64_t most_narrow_ctas(const narrow_shape_t &shape, int sm_count) {
     // Multiprocessors lie in groups that clusters of four do not fill.
-    return ctas > (parts == 4 ? sm_count * 10 / 11 : sm_count) ? 0 : ctas;
+    return shape.parts == 4 ? sm_count * 10 / 11 : sm_count;
 }
 
 // Some rows, in one kernel: the same measure. Every cluster has one item.
 void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K, int sm_count) {
-    if (rows > narrow_most) return;
-    for (const int parts : narrow_parts) {
-        const int64_t ctas = narrow_ctas(N, parts, sm_count);
-        if (ctas == 0) break;
-        const int v = narrow_variant(int(rows), parts), width = narrow_shape(v).width;
+    const int panels = int(div_up(N, tile));
+    for (int v = gemm_narrow_first; is_narrow(v); v++) {
+        const narrow_shape_t shape = narrow_shape(v);
+        const int width = shape.width;
+        const int64_t blocks = div_up(rows, width), ctas = blocks * narrow_block_ctas(shape, panels);
+        if ((blocks > 1 && shape.panels == 1) || ctas == 0 || ctas > most_narrow_ctas(shape, sm_count))
+            continue;
         // Rows of a box that do not exist cost more than others. CTAs on most multiprocessors leave no room
-        // for the beginning of the next kernel. Sums are read from the other CTAs.
-        const double missing = double(2 * narrow_box_rows(int(rows)) - rows),
-                     step = 162. + 1.25 * width + missing * width / 20.,
-                     item = 1300. + (2 * ctas > sm_count ? 2200. : 0.) + 37. * width * (parts - 1);
-        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)},
-                               double(div_up(div_up(K, tile), parts)) * step + item});
+        // for the beginning of the next kernel. Sums are read from the other CTAs. With two panels, a step
+        // takes what its copies take, and the longer K is, the more.
+        const bool two = shape.panels > 1;
+        const double steps = double(div_up(div_up(K, tile), shape.parts)),
+                     missing = double(2 * narrow_box_rows(int(rows), int(blocks)) * blocks - rows),
+                     step = two ? std::max(366., 183.5 + 3.16 * width) + .2 * steps
+                                : 162. + 1.25 * width + missing * width / 20.,
+                     item = (two ? 1100. : 1300.) + (2 * ctas > sm_count ? 2200. : 0.)
+                            + 37. * width * (shape.parts - 1);
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, steps * step + item});
     }
 }
 
@@ -196,7 +201,8 @@ matmul_plan_t plan_grouped_int4(
 
 int narrow_variants(int64_t N, int sm_count) {
     int count = 0;
-    for (const narrow_shape_t &shape : narrow_shapes) count += narrow_ctas(N, shape.parts, sm_count) > 0;
+    for (const narrow_shape_t &shape : narrow_shapes)
+        count += narrow_block_ctas(shape, int(div_up(N, tile))) <= most_narrow_ctas(shape, sm_count);
     return count;
 }
 

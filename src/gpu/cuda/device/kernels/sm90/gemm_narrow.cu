@@ -13,7 +13,8 @@ namespace packed {
 
 template <typename format, size_t i>
 static built_t<gemm_args_t> built() {
-    using variant = gemm_narrow_t<format, narrow_shapes[i].width, narrow_shapes[i].parts>;
+    constexpr narrow_shape_t shape = narrow_shapes[i];
+    using variant = gemm_narrow_t<format, shape.width, shape.parts, shape.panels>;
     return {gemm_narrow<variant>, variant::threads, variant::bytes, variant::cluster};
 }
 template <typename format, size_t... i>
