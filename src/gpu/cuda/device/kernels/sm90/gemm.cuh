@@ -96,8 +96,9 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
                 may_read_weights = true;
             }
             if (warp < shared_t::weight_warps)
-                cta.produce_weights(warp, lane, position, block, items.panel_group(at));
-            else if (threadIdx.x == shared_t::weight_warps * 32) {
+                cta.produce_weights(
+                        kernel_args.source_map, warp, lane, position, block, items.panel_group(at));
+            else if (!shared_t::three && threadIdx.x == shared_t::weight_warps * 32) {
                 if (pair > 1 && items.is_apart(at))
                     cta.template produce_rows<1>(kernel_args.source_map, position, block);
                 else

@@ -70,8 +70,9 @@ struct gemm_cta_t {
     }
 
     // Copies the weights of an item, every other stage. `position` counts the stages of all items before it.
-    __device__ void produce_weights(
-            int warp, int lane, int position, const row_block_t &block, int panel_group) const {
+    // With three consumers one warp copies all stages, and the source rows, too.
+    __device__ void produce_weights(const void *map, int warp, int lane, int position,
+            const row_block_t &block, int panel_group) const {
         using namespace ptx;
         if constexpr (!format::one_step_tiles)
             return produce_steps(*this, warp, lane, position, block, panel_group);
@@ -95,6 +96,14 @@ struct gemm_cta_t {
             if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
             __syncwarp();
             if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
+            if constexpr (shared_t::three) {
+                static_assert(shared_t::box_rows == width, "one box");
+                if (lane == 0) {
+                    barrier_arrive_expect(bar, shared_t::box_bytes);
+                    tensor_copy(stages + ring.slot * shared_t::stage_bytes, map, s * shared_t::stage_rows,
+                            block.first - args.row_begin, bar);
+                }
+            }
             for (int i = 0; i < shared_t::weight_warps; i++) ring.next();
         }
     }
@@ -129,11 +138,7 @@ struct gemm_cta_t {
             int warp, int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         using unit = typename shared_t::fp8_unit_t;
-        constexpr int count = (shared_t::panels + warps - 1) / warps;
-        const auto slot = [warp](int p) { // the last panel may be looked at twice
-            const int i = warp * count + p;
-            return count * warps > shared_t::panels ? min(i, shared_t::panels - 1) : i;
-        };
+        constexpr int count = shared_t::panels / warps;
         const int panels = panel_map.slots(panel_group);
         ring_t ring(position);
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
@@ -141,13 +146,13 @@ struct gemm_cta_t {
             uint32_t panel[count];
             for (int p = 0; p < count; p++)
                 panel[p] = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
-                           + slot(p) * shared_t::slot_bytes;
+                           + (warp * count + p) * shared_t::slot_bytes;
             unit::template look_at_scales<count>(
                     [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, lane,
                     has_second_tile(s));
             if (lane == 0)
                 for (int p = 0; p < count; p++)
-                    if (slot(p) >= panels) facts_of(panel[p]).one_by_one = 0;
+                    if (warp * count + p >= panels) facts_of(panel[p]).one_by_one = 0;
             if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)

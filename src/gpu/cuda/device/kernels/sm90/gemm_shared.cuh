@@ -73,8 +73,8 @@ struct gemm_shared_t {
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
     static constexpr bool widest = width > 256;
     // Warps of the producer that copy weights, and that look at scales.
-    static constexpr int weight_warps = searches && pair == 1 ? 1 : k::weight_warps,
-                         scale_warps = searches && pair == 1 ? 2 : 1;
+    static constexpr int weight_warps = three ? 1 : k::weight_warps, scale_warps = three ? 3 : 1;
+    static_assert(panels % scale_warps == 0, "the same panels for each");
     static constexpr int producer_registers = consumer_groups == 4 ? 32
                                               : widest             ? 40
                                                                    : 56,
