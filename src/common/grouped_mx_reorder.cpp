@@ -158,7 +158,12 @@ status_t check_grouped_reorder_exec(const problem_t &p, const exec_ctx_t &ctx) {
         const memory_t *s = ctx.memory(MXDNN_ARG_ATTR_SCALES | arg);
         if (!s || !on_host) continue;
         int64_t need = 0;
-        for (int64_t g = 0; g < groups.groups; g++) need += scales.length(groups.group(g).count);
+        for (int64_t g = 0; g < groups.groups; g++) {
+            const row_group_t rows = groups.group(g);
+            // Groups may begin after the first row. Scales that are where their rows are begin there, too.
+            if (scales.follows_rows() && rows.count > 0) need = rows.first;
+            need += scales.length(rows.count);
+        }
         const int dim = scales.swizzled ? 1 : 0;
         if (s->md.dims[dim] < need)
             return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; these groups need %lld", dim,

@@ -248,4 +248,35 @@ TEST_F(GroupedReorder, WrongCallsAreRefused) {
     EXPECT_REFUSED(mxdnn_invalid_arguments, execute({5, 8}, 1), "is 1; these groups need 2");
 }
 
+// The first group begins at row 2. Each row has its scales where it is, so scales of 6 rows are too few.
+TEST_F(GroupedReorder, ScalesReachTheLastRowOfGroupsThatBeginLate) {
+    const dim C = 40;
+    const auto src = memory::desc::grouped({8, C}, dt::bf16, 0, 2),
+               dst = memory::desc::grouped({8, C}, dt::f8_e4m3, 0, 2);
+    const format_t f{dt::f8_e4m3, false, false};
+    for (const bool to_values : {false, true}) {
+        const auto &from = to_values ? dst : src, &to = to_values ? src : dst;
+        const int quantised = to_values ? MXDNN_ARG_FROM : MXDNN_ARG_TO;
+        mxdnn::primitive_attr attr;
+        f.describe(attr, to_values ? MXDNN_ARG_SRC : MXDNN_ARG_DST, !to_values);
+        attr.set_row_grouping(row_grouping::starts);
+        const mx_reorder reorder(mx_reorder::primitive_desc(eng, from, eng, to, attr));
+        std::vector<uint16_t> x = values(8 * C);
+        std::vector<uint8_t> codes(size_t(8 * C), 0), scales(16, 127);
+        const auto execute = [&](dim rows) {
+            std::vector<int32_t> starts{2, 5, 8};
+            args_t args{{MXDNN_ARG_GROUP_OFFSETS, ints(starts)}};
+            args[quantised] = memory(dst, eng, codes.data());
+            args[to_values ? MXDNN_ARG_TO : MXDNN_ARG_FROM] = memory(src, eng, x.data());
+            args[MXDNN_ARG_ATTR_SCALES | quantised] = of(memory::desc({rows, 2}, dt::e8m0, tag::ab), scales);
+            std::vector<mxdnn_exec_arg_t> c;
+            for (const auto &a : args) c.push_back({a.first, a.second.get(true)});
+            return mxdnn_primitive_execute(reorder.get(), str.get(), int(c.size()), c.data());
+        };
+        EXPECT_OK(execute(8));
+        EXPECT_REFUSED(mxdnn_invalid_arguments, execute(7), "is 7; these groups need 8");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, execute(6), "is 6; these groups need 8");
+    }
+}
+
 } // namespace
