@@ -15,7 +15,7 @@ using ep::stage;
 
 namespace {
 
-constexpr direction forward = direction::forward, backward = direction::backward;
+constexpr direction forward = direction::forward;
 constexpr int64_t timeout_ms = 60000;
 
 unsigned seed_of_run() {
