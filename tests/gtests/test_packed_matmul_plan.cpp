@@ -152,6 +152,10 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(narrow_variants(4096, 132), 12);
     EXPECT_EQ(narrow_variants(1024, 132), 15);
     EXPECT_EQ(narrow_variants(28672, 132), 0);
+    // Columns beyond what an int counts in panels.
+    EXPECT_EQ(narrow_variants(int64_t(1) << 38, 132), 0);
+    for (const int64_t N : {int64_t(1) << 33, int64_t(3) << 36, int64_t(1) << 38})
+        EXPECT_FALSE(is_narrow(plan_matmul(64, N, 64, 0, 2176, 132).shape)) << N;
     // Boxes with many rows that do not exist take longer.
     for (int64_t rows : {33, 49})
         EXPECT_FALSE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;

@@ -140,6 +140,12 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
     }
 }
 
+// Panels of 64 columns that gemm_narrow takes: a CTA has two at most, and all run at once. 0: there are more.
+int narrow_panels(int64_t N, int sm_count) {
+    const int64_t panels = div_up(N, tile);
+    return panels > 2 * sm_count ? 0 : int(panels);
+}
+
 // The CTAs of gemm_narrow that a device can have at once.
 int64_t most_narrow_ctas(const narrow_shape_t &shape, int sm_count) {
     // Multiprocessors lie in groups that clusters of four do not fill.
@@ -148,7 +154,7 @@ int64_t most_narrow_ctas(const narrow_shape_t &shape, int sm_count) {
 
 // Some rows, in one kernel: the same measure. Every cluster has one item.
 void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K, int sm_count) {
-    const int panels = int(div_up(N, tile));
+    const int panels = narrow_panels(N, sm_count);
     for (int v = gemm_narrow_first; is_narrow(v); v++) {
         const narrow_shape_t shape = narrow_shape(v);
         const int width = shape.width;
@@ -200,9 +206,10 @@ matmul_plan_t plan_grouped_int4(
 }
 
 int narrow_variants(int64_t N, int sm_count) {
+    const int panels = narrow_panels(N, sm_count);
     int count = 0;
     for (const narrow_shape_t &shape : narrow_shapes)
-        count += narrow_block_ctas(shape, int(div_up(N, tile))) <= most_narrow_ctas(shape, sm_count);
+        count += panels > 0 && narrow_block_ctas(shape, panels) <= most_narrow_ctas(shape, sm_count);
     return count;
 }
 
