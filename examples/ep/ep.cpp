@@ -6,49 +6,21 @@
 
 #include "layer.hpp"
 
-using namespace example;
-
-namespace {
-
-struct mpi_ranks_t : ranks_t {
-    const engine &eng;
-    explicit mpi_ranks_t(const engine &e) : eng(e) {}
-
-    using ranks_t::put;
-    memory put(const memory::desc &md, const void *values) override {
-        const memory m(md, eng);
-        if (md.get_size() > 0) std::memcpy(m.get_data_handle(), values, md.get_size());
-        return m;
-    }
-    void get(const memory &m, void *values) override {
-        if (m.get_desc().get_size() > 0) std::memcpy(values, m.get_data_handle(), m.get_desc().get_size());
-    }
-    void meet() override { MPI_Barrier(MPI_COMM_WORLD); }
-    double most(double mine) override {
-        double all = 0;
-        MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        return all;
-    }
-};
-
-} // namespace
-
 int main(int argc, char **argv) {
-    const std::optional<sizes_t> sizes = sizes_of(argc, argv);
-    if (!sizes) return 2;
+    example::sizes_t sizes;
+    if (!read(sizes, argc, argv)) return 2;
     MPI_Init(&argc, &argv);
-    int status = 0;
+    bool right = true;
     try {
-        set_max_concurrency(1); // each rank is one thread
-        const engine eng(engine::kind::cpu, 0);
-        stream s(eng);
-        const ep::communicator comm(eng, ep::transport::mpi, MPI_COMM_WORLD, 60000);
-        mpi_ranks_t ranks(eng);
-        status = run_all(ranks, comm, eng, s, *sizes);
+        mxdnn::set_max_concurrency(1); // each rank is one thread
+        const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+        const mxdnn::ep::communicator comm(eng, mxdnn::ep::transport::mpi, MPI_COMM_WORLD, 60000);
+        for (const auto type : {example::dt::bf16, example::dt::f8_e4m3})
+            right &= run(comm, eng, type, sizes);
     } catch (const mxdnn::error &e) {
         std::fprintf(stderr, "%s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Finalize();
-    return status;
+    return right ? 0 : 1;
 }

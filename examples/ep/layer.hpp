@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Five stages of an expert-parallel layer, forward and backward, in bf16 and in MXFP8, and their times: the
-// part that does not depend on what carries the rows.
-//
-// An expert is one matrix with MXFP8 weights. Each rank has two of them, and sends each of its tokens to two
-// experts of any rank. Results and gradients are held against plain loops.
+// An expert-parallel layer, forward and backward, and the time of each stage, whatever carries the rows.
+// Each rank has two experts, and sends each of its tokens to two experts of any rank. An expert is one matrix
+// with MXFP8 weights. Expert e moves column k of its rows to column k + e, so that results are known.
 #pragma once
 
 #include <algorithm>
@@ -12,264 +10,174 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <random>
 #include <vector>
 
 #include <mxdnn/mxdnn_ep.hpp>
 
 namespace example {
-
 using namespace mxdnn;
 using dt = memory::data_type;
 using tag = memory::format_tag;
 using dim = memory::dim;
-constexpr dim local_experts = 2, topk = 2, alignment = 16;
+using bf16s = std::vector<uint16_t>;
+using ep::stage;
+constexpr int local_experts = 2, topk = 2, stages = 5;
+constexpr bool forward = false, backward = true; // as ep::direction
 
-inline uint16_t to_bf16(float f) {
-    uint32_t u;
-    std::memcpy(&u, &f, 4);
-    return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
+struct sizes_t {
+    int tokens = 256, hidden = 512, passes = 10;
+};
+// Reads those of a command line. Returns whether they are right.
+inline bool read(sizes_t &sizes, int argc, char **argv) {
+    int *const all[] = {&sizes.tokens, &sizes.hidden, &sizes.passes};
+    for (int i = 1; i < argc; i++) {
+        char *end = nullptr;
+        const long n = std::strtol(argv[i], &end, 10);
+        if (i > 3 || *end || n < 1 || n > 1 << 24)
+            return std::fputs("TOKENS, HIDDEN and PASSES are whole numbers from 1 on\n", stderr), false;
+        *all[i - 1] = int(n);
+    }
+    return true;
 }
-inline float from_bf16(uint16_t h) {
-    const uint32_t u = uint32_t(h) << 16;
+
+inline double value_of(uint16_t bf16) {
+    const uint32_t bits = uint32_t(bf16) << 16;
     float f;
-    std::memcpy(&f, &u, 4);
+    std::memcpy(&f, &bits, 4);
     return f;
 }
-inline std::vector<uint16_t> random_bf16(dim n, float size, unsigned seed) {
-    std::mt19937 rng(seed);
-    std::normal_distribution<float> normal(0, size);
-    std::vector<uint16_t> v(static_cast<size_t>(n));
-    for (uint16_t &x : v) x = to_bf16(normal(rng));
-    return v;
+// Random numbers from 0.5 to 2, of either sign.
+inline bf16s random_values(dim n, int seed) {
+    std::mt19937 rng(static_cast<unsigned>(seed));
+    bf16s values(static_cast<size_t>(n));
+    for (uint16_t &v : values) v = uint16_t(0x3f00 | (rng() & 0x80ff));
+    return values;
 }
-
 inline memory::desc matrix(dim rows, dim columns, dt type) { return {{rows, columns}, type, tag::ab}; }
-
-// The ranks of a program: what it has beside the communicator of the library.
-struct ranks_t {
-    virtual ~ranks_t() = default;
-    // A memory of the engine with these values, and its values on the host.
-    virtual memory put(const memory::desc &md, const void *values) = 0;
-    virtual void get(const memory &m, void *values) = 0;
-    virtual void meet() = 0;              // waits for all ranks
-    virtual double most(double mine) = 0; // of all ranks
-
-    template <typename T>
-    memory put(const memory::desc &md, const std::vector<T> &values) {
-        return put(md, static_cast<const void *>(values.data()));
-    }
-};
-
-// The matrix of an expert. Every rank can make it, so that every rank can check its own rows.
-inline std::vector<uint16_t> weights_of(dim expert, dim hidden) {
-    return random_bf16(hidden * hidden, 1.f / std::sqrt(float(hidden)), 1000 + unsigned(expert));
+// A memory of any engine with these values, and the values of one.
+template <typename T>
+memory put(const engine &eng, const memory::desc &md, const std::vector<T> &values) {
+    const memory m(md, eng);
+    void *const to = m.map_data();
+    std::memcpy(to, values.data(), md.get_size());
+    m.unmap_data(to);
+    return m;
+}
+inline bf16s values_of(const memory &m) {
+    auto *const from = m.map_data<uint16_t>();
+    const bf16s values(from, from + m.get_desc().get_size() / 2);
+    m.unmap_data(from);
+    return values;
 }
 
-// Rows times matrices: of the forward pass, or of the backward pass with the matrices transposed.
-struct experts_t {
-    grouped_matmul matmul;
-    memory weights;
-    bool quantised;
+// The experts of a rank and their weights, in the backward pass transposed ones.
+inline grouped_matmul make_experts(
+        const engine &eng, stream &s, int rank, dim hidden, dt rows, bool direction, memory &weights) {
+    primitive_attr attr, mxfp8;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+    if (rows != dt::bf16) attr.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
+    const grouped_matmul::primitive_desc pd(eng, matrix(MXDNN_RUNTIME_DIM_VAL, hidden, rows),
+            {{local_experts, hidden, hidden}, dt::f8_e4m3, tag::any},
+            matrix(MXDNN_RUNTIME_DIM_VAL, hidden, dt::bf16), attr);
+    bf16s plain(size_t(local_experts * hidden * hidden));
+    for (dim e = 0; e < local_experts; e++)
+        for (dim k = 0; k < hidden; k++) // a one in each row
+            plain[(e * hidden + k) * hidden + (k + rank * local_experts + e) % hidden] = 0x3f80;
+    const tag order = direction == forward ? tag::abc : tag::acb;
+    const memory from = put(eng, {{local_experts, hidden, hidden}, dt::bf16, order}, plain);
+    mxfp8.set_scales(MXDNN_ARG_DST, 7, {32, 1}, dt::e8m0, false, quantization_mode::dynamic_mx);
+    weights = memory(pd.weights_desc(), eng);
+    mx_reorder({eng, from.get_desc(), eng, pd.weights_desc(), mxfp8}).execute(s, from, weights);
+    s.wait();
+    return grouped_matmul(pd);
+}
 
-    experts_t(ranks_t &ranks, const engine &eng, const stream &s, const std::vector<uint16_t> &plain,
-            dim hidden, dt src, bool transposed) {
-        quantised = src != dt::bf16;
-        primitive_attr attr;
-        attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
-        if (quantised) attr.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
-        const grouped_matmul::primitive_desc pd(eng, matrix(MXDNN_RUNTIME_DIM_VAL, hidden, src),
-                memory::desc({local_experts, hidden, hidden}, dt::f8_e4m3, tag::any),
-                matrix(MXDNN_RUNTIME_DIM_VAL, hidden, dt::bf16), attr);
-        matmul = grouped_matmul(pd);
-        weights = memory(pd.weights_desc(), eng);
-        const memory from = ranks.put(
-                {{local_experts, hidden, hidden}, dt::bf16, transposed ? tag::acb : tag::abc}, plain);
-        primitive_attr rceil;
-        rceil.set_scales(MXDNN_ARG_DST, 7, {32, 1}, dt::e8m0, false, quantization_mode::dynamic_mx);
-        rceil.set_scale_rounding(MXDNN_ARG_DST, scale_rounding::rceil);
-        mx_reorder(mx_reorder::primitive_desc(eng, from.get_desc(), eng, pd.weights_desc(), rceil))
-                .execute(s, from, weights);
-        stream(s).wait();
-    }
-
-    mxdnn_status_t execute(mxdnn_stream_t s, mxdnn_memory_t src, mxdnn_memory_t scales, mxdnn_memory_t ends,
-            mxdnn_memory_t dst) const {
-        const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, weights.get()},
-                {MXDNN_ARG_GROUP_OFFSETS, ends}, {MXDNN_ARG_DST, dst},
-                {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, scales}};
-        return mxdnn_primitive_execute(matmul.get(), s, quantised ? 5 : 4, args);
-    }
-};
-struct both_t {
-    experts_t forward, backward;
-};
-// Signal to noise in dB of rows that are `x` times the matrices of their experts, or the transposed ones.
-inline double sqnr(const std::vector<uint16_t> &x, const std::vector<uint16_t> &y,
-        const std::vector<int32_t> &expert_of_row, dim hidden, bool transposed) {
-    double signal = 0, noise = 1e-30;
-    int32_t expert = -1;
-    std::vector<uint16_t> w;
-    for (size_t r = 0; r < expert_of_row.size(); r += 7) { // some rows are enough
-        if (expert_of_row[r] != expert) w = weights_of(expert = expert_of_row[r], hidden);
-        for (dim n = 0; n < hidden; n += 5) {
-            double sum = 0;
-            for (dim k = 0; k < hidden; k++)
-                sum += double(from_bf16(x[r * size_t(hidden) + size_t(k)]))
-                       * from_bf16(w[size_t(transposed ? n * hidden + k : k * hidden + n)]);
-            const double error = sum - from_bf16(y[r * size_t(hidden) + size_t(n)]);
-            signal += sum * sum;
-            noise += error * error;
+// Signal to noise in dB of what experts make of rows, or of gradients.
+inline double sqnr(const bf16s &from, const bf16s &to, const std::vector<int> &expert_of_row, dim hidden,
+        bool direction) {
+    double signal = 0, noise = 0;
+    for (size_t r = 0; r < expert_of_row.size(); r++)
+        for (dim k = 0; k < hidden; k++) {
+            dim here = k, there = (k + expert_of_row[r]) % hidden;
+            if (direction == backward) std::swap(here, there);
+            const double x = value_of(from[r * hidden + here]);
+            signal += x * x;
+            noise += std::pow(x - value_of(to[r * hidden + there]), 2);
         }
-    }
     return 10 * std::log10(signal / noise);
 }
 
-// Which token goes where: rows are sorted by expert. A model has moe_route for it.
-struct routes_t {
-    std::vector<int32_t> counts, token_of_row, expert_of_row;
-
-    routes_t(int rank, dim tokens, dim experts) {
-        std::mt19937 rng(7 + unsigned(rank));
-        std::vector<std::vector<int32_t>> tokens_of(static_cast<size_t>(experts));
-        for (dim t = 0; t < tokens; t++)
-            for (dim j = 0, first = dim(rng() % unsigned(experts)); j < topk; j++)
-                tokens_of[size_t((first + j * 3) % experts)].push_back(int32_t(t));
-        for (dim e = 0; e < experts; e++) {
-            const std::vector<int32_t> &list = tokens_of[size_t(e)];
-            counts.push_back(int32_t(list.size()));
-            token_of_row.insert(token_of_row.end(), list.begin(), list.end());
-            expert_of_row.insert(expert_of_row.end(), list.size(), int32_t(e));
-        }
-    }
-};
-
-// One precision: the median of what the slowest rank took for each stage, and the errors.
-inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng, stream &s, dt type,
-        dim tokens, dim hidden, int passes) {
-    const int rank = comm.rank();
-    const dim experts = local_experts * comm.size(), rows = tokens * topk;
-
-    const routes_t routes(rank, tokens, experts);
-    const std::vector<int32_t> &expert_of_row = routes.expert_of_row;
-    std::vector<uint16_t> plain;
-    for (dim e = 0; e < local_experts; e++) {
-        const std::vector<uint16_t> w = weights_of(rank * local_experts + e, hidden);
-        plain.insert(plain.end(), w.begin(), w.end());
-    }
-    both_t both = {experts_t(ranks, eng, s, plain, hidden, type, false),
-            experts_t(ranks, eng, s, plain, hidden, type, true)};
-
+// One precision: the time of each stage, and whether the results are right.
+inline bool run(const ep::communicator &comm, const engine &eng, dt type, const sizes_t &sizes) {
+    const int rank = comm.rank(), experts = local_experts * comm.size();
+    const dim tokens = sizes.tokens, hidden = sizes.hidden, rows = tokens * topk;
+    stream s(eng);
     ep::layer::desc desc(hidden, experts, tokens, rows);
-    desc.alignment = alignment;
+    desc.alignment = 16;
     desc.forward_type = desc.backward_type = mxdnn_data_type_t(type);
-    desc.user = &both;
-    desc.experts_forward = [](void *user, mxdnn_stream_t st, const mxdnn_ep_expert_args_t *a) {
-        return static_cast<both_t *>(user)->forward.execute(
-                st, a->src, a->src_scales, a->group_offsets, a->dst);
-    };
-    desc.experts_backward = [](void *user, mxdnn_stream_t st, const mxdnn_ep_expert_args_t *a) {
-        return static_cast<both_t *>(user)->backward.execute(
-                st, a->diff_dst, a->diff_dst_scales, a->group_offsets, a->diff_src);
-    };
     const ep::layer layer(comm, desc);
     const ep::step step(layer);
 
-    const std::vector<uint16_t> x = random_bf16(tokens * hidden, 1.f, 100 + unsigned(rank)),
-                                dy = random_bf16(rows * hidden, 1.f, 200 + unsigned(rank));
-    std::vector<uint16_t> y(dy.size()), dx(dy.size()), sent; // x, row by row as it was sent
+    // Rows are sorted by expert. A model has moe_route for it.
+    std::vector<int> counts(static_cast<size_t>(experts)), token_of_row, expert_of_row;
+    const bf16s x = random_values(tokens * hidden, rank), dy = random_values(rows * hidden, 1000 + rank);
+    bf16s sent; // x, row by row
+    for (int e = 0; e < experts; e++)
+        for (int t = 0; t < tokens; t++)
+            for (int j = 0; j < topk; j++) {
+                if ((t * 5 + t / 7 + rank + j * 3) % experts != e) continue;
+                counts[e]++;
+                token_of_row.push_back(t);
+                expert_of_row.push_back(e);
+                sent.insert(sent.end(), x.begin() + t * hidden, x.begin() + (t + 1) * hidden);
+            }
+
+    // What each stage gets beside what the stage before has left.
     const memory::desc all_rows = matrix(rows, hidden, dt::bf16);
-    const memory results(all_rows, eng), gradients(all_rows, eng);
-    const struct {
-        const char *name;
-        ep::stage stage;
-        ep::direction direction;
-        std::unordered_map<int, memory> args;
-    } stages[] = {
-            {"dispatch", ep::stage::dispatch, ep::direction::forward,
-                    {{MXDNN_ARG_SRC, ranks.put(matrix(tokens, hidden, dt::bf16), x)},
-                            {MXDNN_ARG_GROUP_COUNTS, ranks.put({{experts}, dt::s32, tag::a}, routes.counts)},
-                            {MXDNN_ARG_GATHER_IDX,
-                                    ranks.put({{rows}, dt::s32, tag::a}, routes.token_of_row)}}},
-            {"permute", ep::stage::permute, ep::direction::forward, {}},
-            {"experts", ep::stage::experts, ep::direction::forward, {}},
-            {"unpermute", ep::stage::unpermute, ep::direction::forward, {}},
-            {"combine", ep::stage::combine, ep::direction::forward, {{MXDNN_ARG_DST, results}}},
-            {"combine, backward", ep::stage::combine, ep::direction::backward,
-                    {{MXDNN_ARG_SRC, ranks.put(all_rows, dy)}}},
-            {"unpermute, backward", ep::stage::unpermute, ep::direction::backward, {}},
-            {"experts, backward", ep::stage::experts, ep::direction::backward, {}},
-            {"permute, backward", ep::stage::permute, ep::direction::backward, {}},
-            {"dispatch, backward", ep::stage::dispatch, ep::direction::backward,
-                    {{MXDNN_ARG_DST, gradients}}},
-    };
+    const memory y(all_rows, eng), dx(all_rows, eng);
+    std::unordered_map<int, memory> args[2][stages];
+    args[forward][int(stage::dispatch)] = {{MXDNN_ARG_SRC, put(eng, matrix(tokens, hidden, dt::bf16), x)},
+            {MXDNN_ARG_GROUP_COUNTS, put(eng, {{experts}, dt::s32, tag::a}, counts)},
+            {MXDNN_ARG_GATHER_IDX, put(eng, {{rows}, dt::s32, tag::a}, token_of_row)}};
+    args[forward][int(stage::combine)] = {{MXDNN_ARG_DST, y}};
+    args[backward][int(stage::combine)] = {{MXDNN_ARG_SRC, put(eng, all_rows, dy)}};
+    args[backward][int(stage::dispatch)] = {{MXDNN_ARG_DST, dx}};
+    grouped_matmul matmul[2];
+    for (const bool direction : {forward, backward}) {
+        std::unordered_map<int, memory> &a = args[direction][int(stage::experts)];
+        a = step.get_expert_args(ep::direction(direction));
+        matmul[direction] = make_experts(eng, s, rank, hidden, type, direction, a[MXDNN_ARG_WEIGHTS]);
+    }
 
-    dim leave = 0; // rows for other ranks
-    for (const int32_t e : expert_of_row) leave += e / local_experts != rank;
-    const long long row_bytes = type == dt::bf16 ? 2 * hidden : hidden + hidden / 32;
+    std::vector<double> times[2][stages];
+    for (int pass = 0; pass < sizes.passes; pass++)
+        for (const bool direction : {forward, backward})
+            for (int i = 0; i < stages; i++) {
+                const int st = direction == forward ? i : stages - 1 - i;
+                comm.wait(s);
+                const auto begin = std::chrono::steady_clock::now();
+                if (stage(st) == stage::experts)
+                    matmul[direction].execute(s, args[direction][st]);
+                else
+                    step.execute(stage(st), ep::direction(direction), s, args[direction][st]);
+                comm.wait(s); // for the slowest rank
+                const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
+                times[direction][st].push_back(ms.count());
+            }
     if (rank == 0)
-        std::printf("%s: %lld bytes leave rank 0 in dispatch, %lld in combine\n",
-                type == dt::bf16 ? "bf16" : "MXFP8", leave * row_bytes, leave * (2LL * hidden));
-    std::vector<std::vector<double>> times(std::size(stages));
-    for (int pass = 0; pass < passes; pass++)
-        for (size_t i = 0; i < std::size(stages); i++) {
-            ranks.meet();
-            const auto begin = std::chrono::steady_clock::now();
-            step.execute(stages[i].stage, stages[i].direction, s, stages[i].args);
-            s.wait();
-            const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
-            times[i].push_back(ranks.most(mine.count()));
-        }
-    if (rank == 0) std::printf("  %-20s %12s %12s\n", "", "median ms", "least ms");
-    for (size_t i = 0; rank == 0 && i < std::size(stages); i++) {
-        std::sort(times[i].begin(), times[i].end());
-        std::printf("  %-20s %12.3f %12.3f\n", stages[i].name, 1e3 * times[i][size_t(passes / 2)],
-                1e3 * times[i][0]);
+        std::printf("%d ranks, %d tokens each in %s, %d columns, %d experts, top %d; median ms\n",
+                comm.size(), sizes.tokens, type == dt::bf16 ? "bf16" : "MXFP8", sizes.hidden, experts, topk);
+    const char *const names[stages] = {"dispatch", "permute", "experts", "unpermute", "combine"};
+    for (int st = 0; rank == 0 && st < stages; st++) {
+        for (auto &t : times) std::nth_element(t[st].begin(), t[st].begin() + sizes.passes / 2, t[st].end());
+        std::printf("  %-10s forward %10.3f, backward %10.3f\n", names[st],
+                times[forward][st][sizes.passes / 2], times[backward][st][sizes.passes / 2]);
     }
-
-    for (const int32_t t : routes.token_of_row)
-        sent.insert(sent.end(), x.begin() + t * hidden, x.begin() + (t + 1) * hidden);
-    comm.wait(s);
-    ranks.get(results, y.data());
-    ranks.get(gradients, dx.data());
-    const double all[2] = {-ranks.most(-sqnr(sent, y, expert_of_row, hidden, false)),
-            -ranks.most(-sqnr(dy, dx, expert_of_row, hidden, true))};
-    if (rank == 0) std::printf("  SQNR %.1f dB, of gradients %.1f dB\n", all[0], all[1]);
-    return all[0] >= 23 && all[1] >= 23; // MXFP8 rows times MXFP8 weights have about 28 dB
-}
-
-// TOKENS, HIDDEN and PASSES of a command line, in both precisions.
-struct sizes_t {
-    dim tokens = 256, hidden = 512, passes = 10;
-};
-// Of the words [TOKENS [HIDDEN [PASSES]]]. What is something else is said on standard error.
-inline std::optional<sizes_t> sizes_of(int argc, char **argv) {
-    sizes_t s;
-    dim *const all[] = {&s.tokens, &s.hidden, &s.passes};
-    for (int i = 1; i < argc; i++) {
-        char *end = nullptr;
-        const dim n = std::strtoll(argv[i], &end, 10);
-        if (i > 3 || *end || n < 1 || n > 1 << 24) {
-            std::fprintf(stderr, "usage: %s [TOKENS [HIDDEN [PASSES]]], whole numbers from 1 on\n", argv[0]);
-            return std::nullopt;
-        }
-        *all[i - 1] = n;
-    }
-    return s;
-}
-
-inline int run_all(
-        ranks_t &ranks, const ep::communicator &comm, const engine &eng, stream &s, const sizes_t &sizes) {
-    int status = 0;
-    if (comm.rank() == 0)
-        std::printf("%d ranks, %lld tokens each, %lld columns, %lld experts, top %lld\n", comm.size(),
-                static_cast<long long>(sizes.tokens), static_cast<long long>(sizes.hidden),
-                static_cast<long long>(local_experts) * comm.size(), static_cast<long long>(topk));
-    for (const dt type : {dt::bf16, dt::f8_e4m3})
-        if (!run(ranks, comm, eng, s, type, sizes.tokens, sizes.hidden, int(sizes.passes))) status = 1;
-    if (comm.rank() == 0) std::puts(status ? "wrong results" : "the results are those of plain loops");
-    return status;
+    const double of_y = sqnr(sent, values_of(y), expert_of_row, hidden, forward),
+                 of_dx = sqnr(dy, values_of(dx), expert_of_row, hidden, backward);
+    std::printf("  rank %d: SQNR %.1f dB, of gradients %.1f dB\n", rank, of_y, of_dx);
+    return of_y >= 28 && of_dx >= 28;
 }
 
 } // namespace example

@@ -158,6 +158,22 @@ struct step : public handle<mxdnn_ep_step_t> {
                 static_cast<mxdnn_ep_direction_t>(adirection), arg, &m));
         return memory(m, true);
     }
+    /// The arguments of a grouped_matmul that computes all experts in place of a callback, but for the
+    /// weights: rows and their scales, ends of the groups, and where the next stage expects results.
+    std::unordered_map<int, memory> get_expert_args(direction adirection) const {
+        const bool ahead = adirection == direction::forward;
+        const stage before = ahead ? stage::permute : stage::unpermute,
+                    after = ahead ? stage::unpermute : stage::permute;
+        std::unordered_map<int, memory> args;
+        args[MXDNN_ARG_SRC] = get_memory(before, adirection, MXDNN_ARG_DST);
+        if (args[MXDNN_ARG_SRC].get_desc().get_data_type() != memory::data_type::bf16)
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
+                    get_memory(before, adirection, MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
+        args[MXDNN_ARG_GROUP_OFFSETS] =
+                get_memory(stage::permute, direction::forward, MXDNN_ARG_GROUP_OFFSETS);
+        args[MXDNN_ARG_DST] = get_memory(after, adirection, MXDNN_ARG_SRC);
+        return args;
+    }
     /// How many rows the last dispatch has brought.
     memory::dim arrived() const {
         memory::dim rows = 0;

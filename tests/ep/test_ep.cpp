@@ -210,6 +210,62 @@ TEST_F(layer_test, memory_of_the_caller) {
             y, scaled(through(eng, c.forward, mine().rows(c.hidden), c.hidden), mine().expert_of, c.hidden));
 }
 
+// A primitive instead of callbacks: diagonal matrices of the factors that the callbacks have.
+TEST_F(layer_test, experts_as_a_primitive) {
+    const auto expected = [&](const rows_t &rows, dt type) {
+        rows_t r = scaled(through(eng, type, rows, c.hidden), mine().expert_of, c.hidden);
+        std::replace(r.begin(), r.end(), uint16_t(0x8000), uint16_t(0)); // a sum of zeros has no sign
+        return r;
+    };
+    for (const dt type : {dt::bf16, dt::f8_e4m3, dt::f4_e2m1}) {
+        make({routing_t::random, 64, 3, 2, 8, type, type == dt::f4_e2m1 ? dt::undef : type, true,
+                seed_of_run()});
+        ep::layer::desc d = desc();
+        d.experts_forward = d.experts_backward = nullptr;
+        const ep::layer layer(comm, d);
+        const ep::step step(layer);
+        rows_t plain(size_t(c.local_experts * c.hidden * c.hidden));
+        for (dim e = 0; e < c.local_experts; e++)
+            for (dim k = 0; k < c.hidden; k++)
+                plain[size_t((e * c.hidden + k) * c.hidden + k)] =
+                        to_bf16(factor_of(rank * c.local_experts + e));
+        const auto multiply = [&](ep::direction direction) {
+            primitive_attr attr, mxfp8;
+            attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+            if (type != dt::bf16) attr.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
+            const memory::dims of_weights = {c.local_experts, c.hidden, c.hidden};
+            const grouped_matmul::primitive_desc pd(eng, {{MXDNN_RUNTIME_DIM_VAL, c.hidden}, type, tag::ab},
+                    {of_weights, dt::f8_e4m3, tag::any},
+                    {{MXDNN_RUNTIME_DIM_VAL, c.hidden}, dt::bf16, tag::ab}, attr);
+            mxfp8.set_scales(MXDNN_ARG_DST, 7, {32, 1}, dt::e8m0, false, quantization_mode::dynamic_mx);
+            const memory from({of_weights, dt::bf16, tag::abc}, eng, plain.data());
+            auto args = step.get_expert_args(direction);
+            args[MXDNN_ARG_WEIGHTS] = memory(pd.weights_desc(), eng);
+            mx_reorder({eng, from.get_desc(), eng, pd.weights_desc(), mxfp8})
+                    .execute(s, from, args[MXDNN_ARG_WEIGHTS]);
+            grouped_matmul(pd).execute(s, args);
+        };
+        rows_t src, y(size_t(sent() * c.hidden), poison), dy = mine().dy, dx(dy.size(), poison);
+        std::vector<int32_t> counts, gather;
+        step.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
+        step.execute(stage::permute, forward, s);
+        multiply(forward);
+        step.execute(stage::unpermute, forward, s);
+        step.execute(
+                stage::combine, forward, s, {{MXDNN_ARG_DST, wrap(eng, {sent(), c.hidden}, dt::bf16, y)}});
+        EXPECT_EQ(y, expected(mine().rows(c.hidden), type));
+        if (c.backward == dt::undef) continue;
+        step.execute(
+                stage::combine, backward, s, {{MXDNN_ARG_SRC, wrap(eng, {sent(), c.hidden}, dt::bf16, dy)}});
+        step.execute(stage::unpermute, backward, s);
+        multiply(backward);
+        step.execute(stage::permute, backward, s);
+        step.execute(
+                stage::dispatch, backward, s, {{MXDNN_ARG_DST, wrap(eng, {sent(), c.hidden}, dt::bf16, dx)}});
+        EXPECT_EQ(dx, expected(mine().dy, type));
+    }
+}
+
 TEST_F(layer_test, steps_allocate_nothing) {
     set_max_concurrency(1); // threads of oneTBB allocate what they need when they first meet
     for (const dt type : {dt::bf16, dt::f8_e4m3}) {
