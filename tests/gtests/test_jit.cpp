@@ -5,6 +5,9 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cpu/x64/jit/jit_dump.hpp"
@@ -121,6 +124,18 @@ TEST(jit, profile_writes_a_line_for_perf) {
     const kernel_row_t *row = find_kernel(kernel_kind_t::gemm, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto silent = make(*row, {}, 1, 1, 1);
     set_jit_profile(true);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); // a pipe without a reader is not waited for
+    ASSERT_TRUE(make(*row, {}, 1, 1, 1));
+    const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK); // with a reader it is not written to
+    ASSERT_TRUE(reader >= 0 && make(*row, {}, 1, 1, 1));
+    char byte;
+    EXPECT_LE(read(reader, &byte, 1), 0);
+    ::close(reader);
+    std::remove(path.c_str());
+    ASSERT_EQ(symlink("mxdnn-elsewhere", path.c_str()), 0); // and a link is not followed
+    ASSERT_TRUE(make(*row, {}, 1, 1, 1));
+    EXPECT_NE(access("/tmp/mxdnn-elsewhere", F_OK), 0);
+    std::remove(path.c_str());
     const auto kernel = make(*row, {}, 1, 1, 1);
     set_jit_profile(false);
     std::FILE *f = std::fopen(path.c_str(), "r");
