@@ -10,6 +10,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n16.hpp"
+#include "cpu/x64/jit/held_rows.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
@@ -24,8 +25,9 @@ namespace {
 
 using Xbyak::Zmm;
 
-constexpr int unrolled_rows = 16; // rows of K that are unrolled
-constexpr int latency = 8;        // number of sums that hides the latency of a dot product
+constexpr int decoded_rows = 16; // rows of K that are decoded together
+constexpr int held_lines = 3;    // of each row of the source that are read for so many rows of K
+constexpr int latency = 8;       // number of sums that hides the latency of a dot product
 
 class direct_one_stream_t : public jit_base_t {
 public:
@@ -46,7 +48,10 @@ private:
     const packed_shape_t shape_;
     const int block_ = int(shape_.block);
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
-    const int step_bytes_ = unrolled_rows * panel_columns * shape_.bits / 8;
+    // Rows of K that are unrolled. With one or two rows of the source other work counts.
+    const int step_rows_ = rows_ <= 2 && block_ % (2 * decoded_rows) == 0 ? 2 * decoded_rows : decoded_rows;
+    const int decoded_bytes_ = decoded_rows * panel_columns * shape_.bits / 8;
+    const held_rows_t held_{rows_, shape_.K * 2, held_lines *step_rows_ / decoded_rows};
 
     // --- registers ---
 
@@ -106,6 +111,8 @@ private:
             mov(to, rax);
         }
         if (waits_for_weights()) fetch_next_pages();
+        if (held_.any())
+            held_.begin(*this, arg(offsetof(direct_args_t, src)), arg(offsetof(direct_args_t, src_stride)));
         mov(panels_slot(), panels_);
         Xbyak::Label again;
         L(again);
@@ -159,7 +166,7 @@ private:
     void block(int rows) {
         load_scale();
         for (int i = 0; i < rows_ * chains_; i++) zero(sum_[i]);
-        loop(steps_, div_up(rows, unrolled_rows), [&] { step(); });
+        loop(steps_, div_up(rows, step_rows_), [&] { step(); });
         apply_scale();
     }
 
@@ -171,20 +178,26 @@ private:
         if (some_rows) prefetcht1(ptr[at + fetch_ahead_ * 8]);
     }
 
-    // Sixteen rows of the weights.
     void step() {
-        for (int b = 0; b < step_bytes_; b += 64) fetch(codes_ + b);
-        for (int f = 0; f < decoder_->fetches(); f++) {
-            decoder_->emit(f, {codes_, codes_ /* nobody reads zero points */}, wei_, temp_,
-                    has_keep_ ? &keep_ : nullptr);
-            for (int i = 0; i < decoder_->pairs(); i++) {
-                const int pair = decoder_->pair(f, i);
-                for (int r = 0; r < rows_; r++)
-                    vdpbf16ps(sum(r, pair % chains_), wei_[i], ptr_b[src_at_(r) + pair * 4]);
+        const int halves = step_rows_ / decoded_rows;
+        if (held_.any())
+            held_.step(*this);
+        else
+            for (int b = 0; b < halves * decoded_bytes_; b += 64) fetch(codes_ + b);
+        for (int h = 0; h < halves; h++) {
+            const Xbyak::RegExp codes = codes_ + h * decoded_bytes_;
+            for (int f = 0; f < decoder_->fetches(); f++) {
+                decoder_->emit(f, {codes, codes /* nobody reads zero points */}, wei_, temp_,
+                        has_keep_ ? &keep_ : nullptr);
+                for (int i = 0; i < decoder_->pairs(); i++) {
+                    const int pair = decoder_->pair(f, i), at = h * decoded_rows * 2 + pair * 4;
+                    for (int r = 0; r < rows_; r++)
+                        vdpbf16ps(sum(r, pair % chains_), wei_[i], ptr_b[src_at_(r) + at]);
+                }
             }
         }
-        add(codes_, step_bytes_);
-        src_at_.advance(*this, rows_, unrolled_rows * 2);
+        add(codes_, halves * decoded_bytes_);
+        src_at_.advance(*this, rows_, step_rows_ * 2);
     }
 
     // Done before the block is multiplied. Later it would wait for the dot products, and the next sums for

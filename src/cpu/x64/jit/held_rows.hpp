@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a row or two of the source in the first-level cache beside a stream of weights.
+//
+// Each panel of weights reads the same row. Before the next panel does, the weights have driven parts of it
+// out of the cache, whose replacement is not quite that of the least recently used line; and lines that come
+// from the second-level cache again and again hold up the weights. So with each step some lines of the row
+// are read that are not needed yet. A position goes round the row several times while a panel is read once.
+//
+// The processor fetches the weights by itself meanwhile: weights that wait in the first-level cache would
+// take the place of the row.
+#pragma once
+
+#include "cpu/x64/jit/jit_base.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+class held_rows_t {
+public:
+    // Rows of `bytes` bytes. `lines` of each are read with a step.
+    held_rows_t(int rows, int64_t bytes, int lines)
+        : rows_(rows), lines_(lines),
+          bytes_(rows <= most_rows && rows * bytes <= most_bytes ? int(bytes) / step_bytes() * step_bytes()
+                                                                 : 0) {}
+
+    // Whether this pays: the rows are a part of the cache, and not too short.
+    bool any() const { return bytes_ > 0; }
+
+    // The address of the first row, and the distance of the second one.
+    void begin(jit_base_t &j, const Xbyak::Address &first, const Xbyak::Address &stride) const {
+        j.mov(end_[0], first);
+        j.add(end_[0], bytes_);
+        if (rows_ > 1) {
+            j.mov(end_[1], stride);
+            j.add(end_[1], end_[0]);
+        }
+        j.mov(begin_, -bytes_);
+        j.mov(at_, -(bytes_ / step_bytes() + 1) / 2 * step_bytes());
+    }
+    void step(jit_base_t &j) const {
+        for (int i = 0; i < lines_; i++)
+            for (int r = 0; r < rows_; r++) j.mov(seen_, j.ptr[end_[r] + at_ + i * line_bytes]);
+        j.add(at_, step_bytes());
+        j.cmovns(at_, begin_);
+    }
+
+private:
+    static constexpr int most_rows = 2;
+    static constexpr int64_t most_bytes = 12 << 10;
+    static constexpr int line_bytes = 64;
+
+    const int rows_, lines_, bytes_;
+    int step_bytes() const { return lines_ * line_bytes; }
+
+    // The position is relative to the ends of the rows: from -bytes_ to 0. Row addresses of so few rows do
+    // not use these registers.
+    const Xbyak::Reg64 at_ = Xbyak::util::r9, seen_ = Xbyak::util::r10, begin_ = Xbyak::util::r13;
+    const Xbyak::Reg64 end_[most_rows] = {Xbyak::util::r12, Xbyak::util::rbx};
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
