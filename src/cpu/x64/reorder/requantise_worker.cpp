@@ -32,6 +32,11 @@ void requantise_worker_t::set_batch(const dim_t *idx) {
         w->decode.set_batch(idx);
         w->encode.set_batch(idx);
     }
+    has_globals_ = false;
+}
+
+void requantise_worker_t::read_globals() {
+    has_globals_ = true;
     const reorder_side_t &from = by_f32_.decode.src(), &to = by_f32_.encode.dst();
     recode_.from = from.conf().format;
     recode_.to = to.conf().format;
@@ -87,6 +92,7 @@ bool requantise_worker_t::recode(dim_t line, dim_t pos, const item_t &next) {
 }
 
 void requantise_worker_t::reorder(dim_t line, dim_t pos, const item_t &next) {
+    if (!has_globals_) read_globals();
     if (recodes_ && recode_.entries < most_entries() && recode(line, pos, next)) return;
     reorder_worker_t &encode = decode(line, pos, next).encode;
     for_items(encode, line, pos, [&](dim_t l, dim_t p) { encode.reorder(l, p, {l, p}); });

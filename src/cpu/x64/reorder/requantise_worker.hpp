@@ -39,8 +39,11 @@ private:
     alignas(64) uint8_t values_[conf_t::most_lines * conf_t::most_length * int(sizeof(float))];
     way_t by_bf16_, by_f32_;
     recode_t recode_;
-    bool recodes_ = false;
+    bool recodes_ = false, has_globals_ = false;
 
+    // Prepares for tables of codes. Not while amax() is called, when other threads write the destination's
+    // scale.
+    void read_globals();
     // With more tables than fit the first-level cache, values in bf16 take less time, but not those in f32.
     int most_entries() const { return c_.is_bf16 ? recode_t::most_entries / 4 : recode_t::most_entries; }
     // By tables of codes. False if this is not possible.
