@@ -286,7 +286,10 @@ for command in "list pipe" "unpack pipe never" "pack pipe never" "list /dev/zero
 done
 refuses "has neither model.safetensors.index.json nor model.safetensors" timeout 10 "$pack" list folder
 refuses "cannot create a file beside" "$pack" pack in.safetensors absent/never
-(ulimit -f 8 && refuses "cannot write never: File too large" "$pack" pack in.safetensors never)
+# ThreadSanitizer writes a larger file of its own when a program begins.
+if (ulimit -f 8 && "$pack" --help >/dev/null 2>&1); then
+    (ulimit -f 8 && refuses "cannot write never: File too large" "$pack" pack in.safetensors never)
+fi
 [ ! -e never ] || fail "a refused command left a file"
 if "$pack" list packed.safetensors > /dev/full 2> out.txt; then fail "a list that was not written"; fi
 grep -q "cannot write to standard output" out.txt || fail "a list that was not written"
