@@ -54,7 +54,7 @@ grouped_plan_t plan(const grouped_shape_t &s, const segments_t &g, int threads) 
 void expect_cover(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t &p) {
     std::vector<std::vector<int>> seen;
     const int64_t blocks = div_up(s.dst_n, p.columns);
-    for (const auto &one : g) seen.emplace_back(size_t(row_parts(one, p.rows) * blocks), 0);
+    for (const auto &one : g) seen.emplace_back(size_t(row_parts(one, p) * blocks), 0);
     grouped_tasks_t tasks(p, s, g.data());
     for (int64_t t = 0; t < p.tasks; t++) {
         const grouped_task_t task = tasks.find(t);
@@ -81,6 +81,29 @@ TEST(grouped_plan, tasks_cover_everything_once) {
         EXPECT_EQ(p.rows % kernels().row_step, 0);
         expect_cover(s, g, p);
     }
+}
+
+// Kernels that decode again: rows that are just too many for one part are one, and one long segment does not
+// divide the others.
+TEST(grouped_plan, parts_of_tiles) {
+    matmul_kernels_t k = kernels();
+    k.direct_rows = k.row_step = 48;
+    k.direct_on_tiles = k.only_direct = k.decodes_again = true;
+    const auto parts = [&](const std::vector<int> &counts) {
+        const segments_t g = segments(counts);
+        const grouped_limits_t l = grouped_limits(2880, 5760, 2880, 0, machine(1), k);
+        EXPECT_EQ(l.task_rows, 144);
+        const grouped_plan_t p =
+                plan_grouped_matmul(shape(2880), g.data(), int64_t(g.size()), l, machine(1), k);
+        EXPECT_LE(p.rows + p.joined, l.task_rows + 48);
+        std::vector<int64_t> n;
+        for (const auto &one : g) n.push_back(row_parts(one, p));
+        return n;
+    };
+    using n = std::vector<int64_t>;
+    EXPECT_EQ(parts({100, 155, 128}), (n{1, 1, 1}));
+    EXPECT_EQ(parts({128, 170, 128, 128}), (n{1, 2, 1, 1}));
+    EXPECT_EQ(parts({300}), n{2});
 }
 
 double cost(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t &p, int64_t t) {

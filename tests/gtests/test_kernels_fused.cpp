@@ -356,8 +356,9 @@ TEST(source_blocks, every_value_has_a_place_of_its_own) {
     for (int64_t K : {1, 64, 300, 700})
         for (int64_t rows : {1, 16, 31, 32, 33, 48, 49, 100})
             for (int64_t value_bytes : {1, 2})
-                for (int64_t block : {32, 48, 96}) {
-                    const source_blocks_t blocks = {K, value_bytes, rows, block};
+                for (int64_t block : {32, 48, 64, 96}) {
+                    const source_blocks_t blocks = {
+                            K, value_bytes, rows, block, block == 48 ? 16 : 0}; // a rest is joined or not
                     const int64_t step = 64 / value_bytes;
                     std::set<int64_t> seen;
                     int64_t last = 0;
@@ -375,6 +376,29 @@ TEST(source_blocks, every_value_has_a_place_of_its_own) {
                     EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, step) * value_bytes)
                             << "no gaps";
                 }
+}
+
+TEST(source_blocks, calls_have_rows_of_one_block) {
+    for (int64_t rows = 1; rows < 400; rows++) {
+        const source_blocks_t blocks = {64, 2, rows, 48, 16};
+        int64_t r = 0, most = 0, least = rows, calls = 0;
+        for (; r < rows; calls++) {
+            const int64_t n = blocks.call_rows(r);
+            ASSERT_GT(n, 0);
+            EXPECT_EQ(blocks.stride(r), blocks.stride(r + n - 1)) << rows;
+            EXPECT_EQ(blocks.first(r + n - 1), blocks.first(r) + (n - 1) * source_blocks_t::piece_bytes)
+                    << rows;
+            most = std::max(most, n);
+            least = std::min(least, n);
+            r += n;
+        }
+        EXPECT_EQ(r, rows);
+        EXPECT_LE(most, 48);
+        EXPECT_EQ(calls, div_up(rows, int64_t(48)));
+        if (rows > 16) {
+            EXPECT_GT(least, 16) << rows << ": no call of one tile";
+        }
+    }
 }
 
 } // namespace

@@ -275,6 +275,36 @@ TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
     }
 }
 
+// A call has the kernel of its number of tiles, in every part of the rows.
+TEST(matmul_plan, calls_that_decode_again_have_kernels) {
+    auto m = machine(cpu_isa_t::avx512_core_amx, 1);
+    m.l2 = 2 << 20;
+    for (int64_t K : {2880, 14336})
+        for (int64_t M = 1; M < 1500; M++) {
+            auto k = amx_kernels();
+            k.direct_rows = k.row_step = plan_tile_rows(M, 48, false);
+            const int64_t joined = joined_rows(k);
+            const std::vector<int> kernels = plan_tile_kernels(M, k.direct_rows, joined);
+            EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
+            const matmul_plan_t plan = plan_mx_matmul(shape(M, K, 5760), 0, m, k);
+            const int64_t parts = parts_of(M, plan.rows, joined);
+            for (int64_t i = 0; i < parts; i++) {
+                const int64_t rows = i + 1 < parts ? plan.rows : M - i * plan.rows;
+                ASSERT_GT(rows, 0) << M;
+                EXPECT_LE(rows, max_plan_rows(K, 0, m, k) + joined) << M;
+                const source_blocks_t blocks = {K, 2, rows, k.direct_rows, joined};
+                for (int64_t r = 0; r < rows; r += blocks.call_rows(r)) {
+                    const int64_t n = blocks.call_rows(r);
+                    EXPECT_EQ(rows_of_call(kernels, n), round_up(n, 16)) << M;
+                    EXPECT_TRUE(n > 16 || M <= 16) << M;
+                }
+            }
+        }
+    EXPECT_EQ(
+            describe(plan_mx_matmul(shape(160, 2880, 5760), 0, m, amx_kernels())), "direct:rows160:columns64")
+            << "a part less";
+}
+
 // Runs of up to `most` rows have a kernel, also the last run, and also when the hint is for few rows.
 TEST(matmul_plan, runs_of_one_call_have_kernels) {
     constexpr int most = 48;

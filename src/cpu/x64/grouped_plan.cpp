@@ -57,12 +57,18 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     const int64_t panels = all_direct ? 1 : kernels.gemm_panels;
     const int64_t least = std::max(s.column_step, panels * panel_columns);
     const int64_t granule = row_granule(kernels);
-    p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), granule);
+    p.joined = joined_rows(kernels);
     const auto count = [&](int64_t columns) {
         int64_t tasks = 0;
-        for (int64_t i = 0; i < n; i++) tasks += row_parts(segments[i], p.rows);
+        for (int64_t i = 0; i < n; i++) tasks += row_parts(segments[i], p);
         return tasks * div_up(s.dst_n, columns);
     };
+    // Parts of about equal length of the longest segment, unless others would have more parts: each part
+    // reads and decodes its weights.
+    p.rows = limits.task_rows;
+    const int64_t fewest = count(s.dst_n), parts = parts_of(most, limits.task_rows, p.joined);
+    p.rows = round_up(div_up(std::max<int64_t>(most - p.joined, 1), parts), granule);
+    if (count(s.dst_n) > fewest) p.rows = limits.task_rows;
     p.columns = plan_columns(
             least, s.column_step, wanted_tasks(grouped_tasks_per_thread, machine.threads), count);
     // With few columns and many rows, parts of the rows decode the same weights. This is better than idle
@@ -81,15 +87,13 @@ int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const 
     const auto whole = [&](const grouped_segment_t &s) {
         return decoding_rows + std::min<int64_t>(p.rows, s.count);
     };
-    const auto cost = [&](const grouped_segment_t &s) {
-        return s.count + row_parts(s, p.rows) * decoding_rows;
-    };
+    const auto cost = [&](const grouped_segment_t &s) { return s.count + row_parts(s, p) * decoding_rows; };
     int64_t total = 0, tasks = 0;
     for (int64_t s = 0; s < n_segments; s++) total += cost(segments[s]);
     double left = double(total) * i / n; // work before the share
     for (int64_t s = 0; s < n_segments; s++) {
         const grouped_segment_t &one = segments[s];
-        const int64_t parts = row_parts(one, p.rows), before_last = (parts - 1) * whole(one);
+        const int64_t parts = row_parts(one, p), before_last = (parts - 1) * whole(one);
         if (double(cost(one)) >= left) {
             const double at =
                     left <= double(before_last)

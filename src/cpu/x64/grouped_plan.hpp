@@ -43,6 +43,7 @@ struct grouped_shape_t {
 struct grouped_plan_t {
     int64_t columns = 64; // columns of the destination per task
     int64_t rows = 1;     // rows of a segment per task
+    int64_t joined = 0;   // the last task of a segment has up to so many more
     int64_t tasks = 0;
 };
 
@@ -54,7 +55,9 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &shape, const grouped_s
         const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
 // The number of parts of the rows of a segment.
-inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) { return div_up(int64_t(s.count), rows); }
+inline int64_t row_parts(const grouped_segment_t &s, const grouped_plan_t &p) {
+    return parts_of(s.count, p.rows, p.joined);
+}
 
 // What task t does. Tasks follow the segments in order; the columns of the same rows are neighbours.
 // Continues from the task that was asked for before.
@@ -69,7 +72,7 @@ public:
     grouped_task_t find(int64_t t);
 
 private:
-    int64_t tasks_of(int64_t segment) const { return row_parts(segments_[segment], plan_.rows) * blocks_; }
+    int64_t tasks_of(int64_t segment) const { return row_parts(segments_[segment], plan_) * blocks_; }
     const grouped_plan_t plan_;
     const int64_t blocks_;
     const grouped_segment_t *segments_;

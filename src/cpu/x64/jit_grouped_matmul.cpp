@@ -425,7 +425,8 @@ struct jit_grouped_matmul_base_t::run_t {
     void do_task(worker_t &w, const grouped_task_t &task) const {
         const grouped_segment_t &s = segments[task.segment];
         const int64_t r = task.part * plan.rows, n = task.block * plan.columns;
-        do_block(w, s, r, std::min<int64_t>(r + plan.rows, s.count), n, std::min(n + plan.columns, g.dst_n));
+        const int64_t end = task.part + 1 < row_parts(s, plan) ? r + plan.rows : s.count;
+        do_block(w, s, r, end, n, std::min(n + plan.columns, g.dst_n));
     }
 
     // Computes rows [d0, d1) of the destination, which count_rows() has counted. Without sums these are all

@@ -177,8 +177,9 @@ struct jit_mx_matmul_base_t::run_t {
     // Calls body() for the parts of the rows of an entry, which `threads` threads prepare.
     template <typename F>
     void for_runs(part_t &part, int threads, F &&body) const {
-        for (part.m0 = 0; part.m0 < M; part.m0 += plan.rows) {
-            part.rows = std::min(plan.rows, M - part.m0);
+        const int64_t joined = joined_rows(c.kernels);
+        for (part.m0 = 0; part.m0 < M; part.m0 += part.rows) {
+            part.rows = M - part.m0 <= plan.rows + joined ? M - part.m0 : plan.rows;
             prepare_source(part, threads);
             body();
         }

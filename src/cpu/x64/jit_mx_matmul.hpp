@@ -62,6 +62,7 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
             conf.scratch.own_sources = batch_of(problem.dst) > 1 && conf.machine.threads > 1;
             if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
+            most += joined_rows(conf.kernels);
             size_scratch(conf, most, most);
             conf.scratch.book(scratch, conf.machine.threads);
             scratch.book(scratch_t::tasks, conf.machine.threads * int64_t(sizeof(task_shares_t::share_t)));

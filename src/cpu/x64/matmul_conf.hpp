@@ -89,7 +89,7 @@ struct matmul_conf_t {
     }
     source_blocks_t stream_of(bool by_direct, int64_t rows) const {
         return {weights.K, fuses(by_direct) ? 1 : 2, rows,
-                by_direct ? kernels.direct_rows : kernels.gemm_rows};
+                by_direct ? kernels.direct_rows : kernels.gemm_rows, joined_rows(kernels)};
     }
 };
 

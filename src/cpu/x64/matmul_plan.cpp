@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cpu/x64/source_blocks.hpp"
-
 namespace mxdnn {
 namespace impl {
 namespace x64 {
@@ -52,14 +50,15 @@ std::vector<int> plan_direct_kernels(int64_t M, int most) {
     return rows;
 }
 
-std::vector<int> plan_tile_kernels(int64_t M, int most) {
+std::vector<int> plan_tile_kernels(int64_t M, int most, int64_t joined) {
     std::vector<int> rows;
     if (M == runtime_dim) {
         for (int r = tile_source_rows; r < most; r += tile_source_rows) rows.push_back(r);
         rows.push_back(most);
         return rows;
     }
-    const int last = std::min(int(round_up(M % most, tile_source_rows)), most);
+    int last = std::min(int(round_up(M % most, tile_source_rows)), most);
+    if (M > most && last > 0 && last <= joined) last = int((most + joined) / 2);
     if (last && last < most) rows.push_back(last);
     if (M >= most || rows.empty()) rows.push_back(most);
     return rows;
@@ -152,8 +151,10 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
     // Parts of about equal length, in whole calls.
     const int64_t step = p.direct ? kernels.direct_rows : kernels.row_step;
-    const int64_t fit = std::max(most / step * step, step), parts = std::max<int64_t>(div_up(s.M, fit), 1);
-    p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1) : round_up(div_up(s.M, parts), step);
+    const int64_t joined = joined_rows(kernels);
+    const int64_t fit = std::max(most / step * step, step), parts = parts_of(s.M, fit, joined);
+    p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1)
+                                    : round_up(div_up(parts > 1 ? s.M - joined : s.M, parts), step);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
 
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;

@@ -9,6 +9,7 @@
 
 #include "cpu/x64/isa.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -46,6 +47,16 @@ struct matmul_kernels_t {
     int tile_rows = 128;   // of the weights' layout: chunks of K are whole tiles
 };
 
+// A rest of so many rows is not worth a call or a part of its own, where each decodes again: one tile of rows
+// waits for decoding. With the rows before it, it makes two calls of two tiles.
+constexpr int64_t joined_rows(const matmul_kernels_t &kernels) {
+    return kernels.decodes_again && kernels.direct_rows == 3 * tile_source_rows ? tile_source_rows : 0;
+}
+// The number of parts of `rows` rows, of `each` rows: the last one has the rest, and joined rows.
+constexpr int64_t parts_of(int64_t rows, int64_t each, int64_t joined) {
+    return std::max<int64_t>(div_up(rows - joined, each), 1);
+}
+
 struct matmul_plan_t {
     bool direct = true;   // decode in registers; otherwise decode a panel once for many rows
     bool many = false;    // decode and multiply in one kernel
@@ -73,7 +84,7 @@ int plan_direct_rows(int64_t M, int most);
 // the last call takes the rest: so these are the numbers that M needs, or (runtime_dim) any up to `most`.
 // With tiles they are whole tiles.
 std::vector<int> plan_direct_kernels(int64_t M, int most);
-std::vector<int> plan_tile_kernels(int64_t M, int most);
+std::vector<int> plan_tile_kernels(int64_t M, int most, int64_t joined = 0);
 // The same with tiles, for parts of `each` of M rows that are not longer than one call.
 std::vector<int> plan_short_runs(int64_t M, int64_t each, int most);
 

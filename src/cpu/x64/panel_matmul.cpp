@@ -102,7 +102,8 @@ status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &r
         int64_t tasks_per_thread, row_kernels_t &k) {
     k.row = &row;
     const bool any = M == runtime_dim;
-    const std::vector<int> rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
+    const std::vector<int> rows =
+            row.on_tiles ? plan_tile_kernels(M, most, joined_rows(c_.kernels)) : plan_direct_kernels(M, most);
     if (!row.on_tiles || !c_.keeps || (!any && M <= most))
         return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
     // Rows that one call multiplies need no stored panels.
@@ -220,7 +221,6 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
                               ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
                               : a.wei;
         }
-        a.rows = std::min<int64_t>(o.rows - r, most);
         a.src = static_cast<const char *>(o.source)
                 + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
         if (stream) a.src_step = blocks.stride(o.stream_row + r);
@@ -235,7 +235,8 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         // Every call decodes. So panels are the inner loop: their results lie beside each other. Together the
         // calls fetch the panels of the next task, or each the next ones if there are rows for one call.
         const uint8_t *later = panel(o, last);
-        for (int64_t r = 0; r < o.rows; r += most)
+        for (int64_t r = 0; r < o.rows; r += a.rows) {
+            a.rows = stream ? blocks.call_rows(o.stream_row + r) : o.rows;
             for (int64_t p = first; p < last;) {
                 const size_t j = panels_from(p);
                 const int64_t panels = k.row->panels[j], steps = div_up(c_.weights.K, int64_t(k_step));
@@ -246,10 +247,14 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
                 call(p, j, r);
                 p += panels;
             }
+        }
     } else {
         for (int64_t p = first; p < last;) {
             const size_t j = panels_from(p);
-            for (int64_t r = 0; r < o.rows; r += most) call(p, j, r);
+            for (int64_t r = 0; r < o.rows; r += most) {
+                a.rows = std::min<int64_t>(o.rows - r, most);
+                call(p, j, r);
+            }
             p += k.row->panels[j];
         }
     }

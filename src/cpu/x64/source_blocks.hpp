@@ -38,7 +38,8 @@ constexpr int next_panel_lines(int64_t step_bytes, int64_t rows, int64_t calls) 
 }
 
 // Source rows as one stream. It has one block of rows after the other (the last one has the rest), in a block
-// one step of K after the other, and in a step the rows.
+// one step of K after the other, and in a step the rows. A call multiplies the rows of a block. If a rest is
+// part of the block before it, two calls multiply half of that block each.
 struct source_blocks_t {
     static constexpr int64_t fused_block_rows = 32;
     static constexpr int64_t piece_bytes = 64; // bytes of a row in a step, as tiles read them
@@ -46,20 +47,37 @@ struct source_blocks_t {
     const int64_t K;
     const int64_t value_bytes; // bytes of a value: bf16, or s8 with one byte
     const int64_t rows;
-    const int64_t block; // rows of a block
+    const int64_t block;      // rows of a block
+    const int64_t joined = 0; // a rest of at most so many rows is part of the block before it
 
     int64_t step() const { return piece_bytes / value_bytes; }
     // The beginning of row r, and the distance of its next piece.
     int64_t first(int64_t r) const {
-        const int64_t in_block = r % block;
+        const int64_t in_block = r - block_of(r);
         return piece_bytes * ((r - in_block) * div_up(K, step()) + in_block);
     }
-    int64_t stride(int64_t r) const { return piece_bytes * std::min(block, rows - r / block * block); }
+    int64_t stride(int64_t r) const { return piece_bytes * rows_of_block(block_of(r)); }
+    // The number of rows of the call that begins with row r.
+    int64_t call_rows(int64_t r) const {
+        const int64_t begin = block_of(r), n = rows_of_block(begin),
+                      half = round_up((block + joined) / 2, int64_t(tile_source_rows));
+        return n > block && r == begin ? half : begin + n - r;
+    }
     // Calls f(k, address of the values of the step from k on, of row r).
     template <typename F>
     void for_each_piece(int64_t r, F f) const {
         const int64_t some = step(), next = stride(r);
         for (int64_t k = 0, at = first(r); k < K; k += some, at += next) f(k, at);
+    }
+
+private:
+    // The first row of the block of row r.
+    int64_t block_of(int64_t r) const {
+        const int64_t begin = r / block * block;
+        return begin > 0 && rows - begin <= joined ? begin - block : begin;
+    }
+    int64_t rows_of_block(int64_t begin) const {
+        return rows - begin <= block + joined ? rows - begin : block;
     }
 };
 
