@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
                     if (!run(comm, eng, type, sizes)) right = false;
             } catch (const mxdnn::error &e) {
                 std::fprintf(stderr, "rank %zu: %s\n", i, e.what());
-                std::exit(1); // the other ranks would wait for this one
+                right = false; // other ranks get an error, too
             }
         });
     for (std::thread &t : threads) t.join();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace bench {
 
@@ -75,6 +76,13 @@ std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form) 
     const std::vector<int64_t> dims = to_dims(s, form);
     if (dims.size() != 2) throw usage_error_t("'" + s + "' is not " + form);
     return {dims[0], dims[1]};
+}
+
+void check_rows(int64_t tokens, int64_t topk) {
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    if (tokens > most || topk > most || tokens * topk > most)
+        throw usage_error_t(
+                "there are too many rows for indices of s32, which count up to " + std::to_string(most));
 }
 
 tensor_type_t to_tensor_type(const std::string &s) {

@@ -33,6 +33,8 @@ mxdnn::impl::data_type_t to_data_type(const std::string &s);
 std::vector<int64_t> to_dims(const std::string &s, const char *form);
 // The same of two dims.
 std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form);
+// Rows of groups that are chosen one by one: as many as their indices count, {tokens, topk} multiplied.
+void check_rows(int64_t tokens, int64_t topk = 1);
 
 // A type of a tensor: plain, or quantised by one of the named formats.
 struct tensor_type_t {

@@ -76,6 +76,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.experts = number(words, "experts");
     p.topk = number(words, "topk");
     p.tokens = number(words, "tokens");
+    check_rows(p.tokens, p.topk);
     p.extra_rows = number(words, "extra-rows");
     p.plain_rows = flag(words, "plain-rows");
     p.row_pad = number(words, "row-pad");

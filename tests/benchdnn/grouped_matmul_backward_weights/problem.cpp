@@ -51,6 +51,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     const std::vector<int64_t> dims = to_dims(descriptor, "ROWSxKxN");
     if (dims.size() != 3) throw usage_error_t("'" + descriptor + "' is no ROWSxKxN");
     p.rows = dims[0], p.K = dims[1], p.N = dims[2];
+    check_rows(p.rows);
     const std::vector<std::string> types = split(words["dt"], ':');
     if (types.size() != 3)
         throw usage_error_t("--dt is '" + words["dt"] + "'; it is SRC:DIFF_DST:DIFF_WEIGHTS");

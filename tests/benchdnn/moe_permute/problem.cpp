@@ -40,6 +40,7 @@ knobs_t knobs(knob_list);
 problem_t make_problem(const std::string &descriptor, const words_t &words) {
     problem_t p;
     std::tie(p.rows, p.cols) = to_two_dims(descriptor, "ROWSxCOLUMNS");
+    check_rows(p.rows);
     p.type = to_tensor_type(words["dt"]);
     p.ranks = number(words, "ranks");
     p.experts = number(words, "experts");

@@ -44,6 +44,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.src = to_tensor_type(types[0]);
     p.dst = to_tensor_type(types[1]);
     p.topk = number(words, "topk");
+    check_rows(p.tokens, p.topk);
     std::tie(p.src_scales, p.dst_scales) = scales_layouts(words);
     p.src.dense = p.dst.dense = flag(words, "attr-element-packing");
     p.missing = number(words, "missing");

@@ -158,6 +158,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     for (const side_t &side : p.dst) rows = rows && side.tag == "ab";
     if (p.groups && (!rows || !words["given"].empty()))
         throw usage_error_t("--groups needs sides of two dims in the order ab, and no --given");
+    if (p.groups) check_rows(p.dims[0]);
     p.values = one_of(words, "values");
     p.repro = words.repro("mx_reorder", descriptor);
     return p;

@@ -43,7 +43,8 @@ struct items_in_turn_t {
 
 // The same for pairs, which have neighbouring groups of panels and one row block. Where the number of groups
 // is odd, they have the last group and two row blocks: an item after all others of these blocks. (Not for
-// products at the rate of FP8, where the widest blocks have no register left for that: C7511.)
+// products at the rate of FP8, where the widest blocks have no register left for that: C7511.) All warps
+// together find the first items in the beginning. `at` counts the items of a pair.
 template <typename format, int width>
 struct items_of_pairs_t {
     using shared_t = gemm_shared_t<format, width>;
@@ -53,26 +54,32 @@ struct items_of_pairs_t {
     const matmul_args_t &args;
     const typename shared_t::head_t &head;
     const panels_t<shared_t::panels> &panel_map;
-    int pair_rank, blocks, groups, begin, end, step;
+    int pair_rank, blocks, groups, own, ctas, end;
+    static constexpr int begin = 0, step = 1;
 
+    // Called by all threads.
     __device__ items_of_pairs_t(const matmul_args_t &a, typename shared_t::head_t &h,
             const panels_t<shared_t::panels> &map, int own, int ctas, int pair_rank)
         : args(a), head(h), panel_map(map), pair_rank(pair_rank), blocks(h.list.shares(a)),
-          groups(map.groups()), begin(own), end((blocks * groups + 1) / pair), step(ctas) {}
+          groups(map.groups()), own(own), ctas(ctas),
+          end(((blocks * groups + 1) / pair - own + ctas - 1) / ctas) {
+        // From lane 0, so that the compiler knows that all lanes of a warp take the same branch.
+        for (int at = __shfl_sync(~0u, threadIdx.x / 32, 0); at < min(end, gemm_t::known_items);
+                at += shared_t::threads / 32) {
+            const gemm_item_t item = find(at);
+            if (threadIdx.x % 32 == 0) h.items[at] = item;
+        }
+        __syncthreads();
+    }
 
     __device__ bool wanted(int at) const {
+        if (!args.wanted) return true;
         const place_t p = place(at);
         return panel_map.wanted(args.wanted, p.group)
                || (!p.apart && panel_map.wanted(args.wanted, p.group + 1));
     }
-    __device__ row_block_t block(int at) const {
-        const place_t p = place(at);
-        return head.list.block(args, p.block + (p.apart ? pair_rank : 0), gemm_t::row_step);
-    }
-    __device__ int panel_group(int at) const {
-        const place_t p = place(at);
-        return p.group + (p.apart ? 0 : pair_rank);
-    }
+    __device__ row_block_t block(int at) const { return item(at).block; }
+    __device__ int panel_group(int at) const { return item(at).panel_group; }
     __device__ bool is_apart(int at) const { return place(at).apart; }
 
 private:
@@ -82,11 +89,18 @@ private:
     };
     // Two blocks have `groups` items together.
     __device__ __forceinline__ place_t place(int at) const {
-        const int first = at / groups * 2, left = at % groups, full = groups / pair,
-                  here = min(2, blocks - first);
+        const int item = own + at * ctas, first = item / groups * 2, left = item % groups,
+                  full = groups / pair, here = min(2, blocks - first);
         if (left < here * full)
             return {first + (left >= full), (left >= full ? left - full : left) * pair, false};
         return {first, full * pair, here == 2};
+    }
+    __device__ gemm_item_t item(int at) const { return at < gemm_t::known_items ? head.items[at] : find(at); }
+    // Called by a warp.
+    __device__ gemm_item_t find(int at) const {
+        const place_t p = place(at);
+        return {head.list.block(args, p.block + (p.apart ? pair_rank : 0), gemm_t::row_step),
+                p.group + (p.apart ? 0 : pair_rank)};
     }
 };
 
