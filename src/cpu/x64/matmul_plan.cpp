@@ -97,6 +97,8 @@ bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d) {
 
 int fetch_ahead(cpu_family_t family) { return family == cpu_family_t::zen ? 4096 : 0; }
 
+bool fetches_near(cpu_family_t family) { return family != cpu_family_t::zen; }
+
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The decoded panels of one gemm call take at most half of L2.
     const int64_t row_bytes = int64_t(kernels.gemm_panels) * panel_columns * kernels.compute_bytes;

@@ -97,6 +97,8 @@ bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d);
 
 // How far kernels prefetch weights, in bytes; 0: the kernel decides.
 int fetch_ahead(cpu_family_t family);
+// See kernel_params_t.
+bool fetches_near(cpu_family_t family);
 
 // The largest number of rows for any M, which sizes the scratchpad. `rows_hint` 0 is no hint.
 int64_t max_plan_rows(

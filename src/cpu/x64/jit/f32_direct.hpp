@@ -37,7 +37,7 @@ public:
           shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
           step_rows_(int(std::min<int64_t>(p.quant.block, k_step))), regs_(vec_t::regs),
           codes_(*this, regs_, p.wei_dt, p.quant), src_(regs_.take()),
-          prefetch_ahead_(vec_t::is_zmm && Codes::bits == 4 && p.fetch_ahead == 0 ? 1088 : 2048),
+          prefetch_ahead_(vec_t::is_zmm && Codes::bits == 4 && p.fetches_near ? 1088 : 2048),
           chains_(std::max(1, 4 / (rows_ * parts))), sums_(regs_.take(rows_ * parts * chains_)) {}
 
     static constexpr int max_rows = vec_t::is_zmm ? 8 : 4;
@@ -58,7 +58,7 @@ private:
     Codes codes_;
     const reg_t src_;
     // About two tiles of 4-bit codes. This is far enough ahead for memory, and near enough for the
-    // first-level cache. Intel's processors with AVX-512 need one.
+    // first-level cache. With AVX-512 one is enough where fetches are near.
     const int prefetch_ahead_;
     const int chains_; // independent sums that hide the latency of the FMA; adding them together costs time,
                        // too
