@@ -151,10 +151,15 @@ int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
     if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
     if (!beside) return round_up(rows, c_.kernels.gemm_rows);
     const int64_t most = c_.kernels.direct_rows, tail = rows % most;
-    if (!tail) return rows;
+    if (!tail || call_rows(direct_, rows, most) < most) return round_up(rows, most);
     int last = 0;
     for (size_t j = 0; j < std::size(direct_.kernels); j++) last = std::max(last, direct_.find(j, tail).rows);
     return rows - tail + last;
+}
+
+int64_t panel_matmul_t::call_rows(const row_kernels_t &k, int64_t rows, int64_t most) const {
+    const bool any = int64_t(k.rows.size()) == most;
+    return any && rows > most && c_.compute_dt == mxdnn_s8 ? plan_direct_rows(rows, int(most)) : most;
 }
 
 panel_matmul_t::row_kernels_t::found_t panel_matmul_t::row_kernels_t::find(size_t j, int64_t n) const {
@@ -183,7 +188,7 @@ const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const
 
 void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first,
         int64_t last, int64_t n1, float *acc, char *panels) const {
-    const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.gemm_rows;
+    const int64_t most = call_rows(k, o.rows, o.direct ? c_.kernels.direct_rows : c_.kernels.gemm_rows);
     const bool stream = c_.streams(o.direct, o.stream_rows);
     const source_blocks_t blocks = c_.stream_of(o.direct, o.stream_rows);
     direct_args_t a = {};

@@ -80,6 +80,9 @@ private:
             int64_t tasks_per_thread, row_kernels_t &k);
     int64_t run_rows(dim_t M, const problem_t &p) const; // of each part but the last, if M is known
     std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
+    // The rows of each call but the last one, of `most` at most. Where there is a kernel for every number of
+    // rows, calls are of about equal length, unless results would depend on it: sums of integers do not.
+    int64_t call_rows(const row_kernels_t &k, int64_t rows, int64_t most) const;
     void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
             int64_t n1, float *acc, char *panels) const;
     void multiply_gemm(const panel_operands_t &o, int64_t first, int64_t n1, float *acc, char *panels) const;
