@@ -175,6 +175,20 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
     }
 }
 
+// The cost of a block for 128 rows of K, in cycles for four panels: of few rows that of reading the weights,
+// of many that of decoding and multiplying. Each width has code, registers and stages of its own.
+double f4_block_cost(int width, double rows) {
+    if (width <= 48) return 1480. + 3. * rows + width;
+    struct cost_t {
+        double least, each, of_row;
+    };
+    const cost_t c = width == 96    ? cost_t{1700., 1260., 8.4}
+                     : width == 144 ? cost_t{1900., 1385., 7.}
+                     : width == 192 ? cost_t{2300., 970., 12.}
+                                    : cost_t{3300., 1832., 11.};
+    return std::max(c.least, c.each + c.of_row * rows);
+}
+
 } // namespace
 
 matmul_plan_t plan_matmul(
@@ -249,15 +263,10 @@ matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) 
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     candidate_t best{{kernel_id_t::sm90_gemm, gemm_f4_first, 1, 1}, 1e300};
     for (int v = gemm_f4_first; is_f4(v); v++) {
-        const int width = f4_width(v), pair = gemm_pair(width), panels = f4_panels(width);
-        // The cost of a block for 128 rows of K, in cycles: of few rows that of reading the weights, of many
-        // that of decoding and multiplying by four panels.
+        const int width = f4_width(v), pair = f4_pair(width), panels = f4_panels(width);
         const double cost = spread.mean([&](int64_t of_group) {
-            const int64_t blocks = div_up(of_group, width), each = div_up(of_group, blocks);
-            return double(blocks)
-                   * (width <= 48     ? 1480. + 3. * double(each) + double(width)
-                           : pair > 1 ? 1910. + 10. * double(each)
-                                      : std::max(1700., 790. + 11.4 * double(each)));
+            const int64_t blocks = div_up(of_group, width);
+            return double(blocks) * f4_block_cost(width, double(div_up(of_group, blocks)));
         });
         const double blocks =
                 spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });

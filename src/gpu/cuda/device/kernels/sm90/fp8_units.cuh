@@ -265,21 +265,21 @@ struct fp8_unit_t : codes_t {
     }
 };
 
-// The units of a format; void: it is not multiplied in FP8.
-template <typename format>
+// The units of a format in blocks of so many rows; void: it is not multiplied in FP8.
+template <typename format, int width>
 struct fp8_units_of {
     using type = void;
 };
-template <>
-struct fp8_units_of<mxfp4_as_fp8_t> {
+template <int width>
+struct fp8_units_of<mxfp4_as_fp8_t, width> {
     using type = fp8_unit_t<fp8_b4_t, 80>;
 };
-template <>
-struct fp8_units_of<f4_as_fp8_t> {
-    using type = fp8_unit_t<fp8_f4_t<true>, 72>;
+template <int width>
+struct fp8_units_of<f4_as_fp8_t, width> {
+    using type = fp8_unit_t<fp8_f4_t<true>, (width > 144 ? 64 : 72)>;
 };
-template <>
-struct fp8_units_of<f4_wide_t> {
+template <int width>
+struct fp8_units_of<f4_wide_t, width> {
     using type = fp8_unit_t<fp8_f4_t<false>, 72>;
 };
 

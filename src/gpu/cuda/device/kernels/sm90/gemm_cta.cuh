@@ -97,11 +97,15 @@ struct gemm_cta_t {
             __syncwarp();
             if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
             if constexpr (shared_t::three) {
-                static_assert(shared_t::box_rows == width, "one box");
                 if (lane == 0) {
-                    barrier_arrive_expect(bar, shared_t::box_bytes);
-                    tensor_copy(stages + ring.slot * shared_t::stage_bytes, map, s * shared_t::stage_rows,
-                            block.first - args.row_begin, bar);
+                    const int boxes = shared_t::box_rows == width
+                                              ? 1
+                                              : (block.rows + shared_t::box_rows - 1) / shared_t::box_rows;
+                    barrier_arrive_expect(bar, boxes * shared_t::box_bytes);
+                    for (int b = 0; b < boxes; b++)
+                        tensor_copy(stages + ring.slot * shared_t::stage_bytes + b * shared_t::box_bytes, map,
+                                s * shared_t::stage_rows,
+                                block.first - args.row_begin + b * shared_t::box_rows, bar);
                 }
             }
             for (int i = 0; i < shared_t::weight_warps; i++) ring.next();

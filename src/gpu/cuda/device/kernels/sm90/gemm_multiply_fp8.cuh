@@ -33,7 +33,11 @@ __device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &ct
     using shared_t = gemm_shared_t<format, width>;
     using unit = typename shared_t::fp8_unit_t;
     const int thread = threadIdx.x % k::group;
-    const uint32_t own = first_panel_of(cta), tables = cta.full + shared_t::tables_offset;
+    // From lane 0 it is in a register that the producer does not use. Its own would be kept in memory where
+    // its registers are few, and ptxas would serialise products (C7511).
+    const uint32_t own = first_panel_of(cta),
+                   full = shared_t::widest_three ? __shfl_sync(~0u, cta.full, 0) : cta.full,
+                   tables = full + shared_t::tables_offset;
     typename unit::part_t part;
     unit::begin(part);
 #pragma unroll 1

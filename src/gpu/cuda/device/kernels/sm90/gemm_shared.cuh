@@ -45,7 +45,7 @@ template <typename format, int width>
 struct gemm_shared_t {
     using k = gemm_t;
     // The rows of K in a stage fill src_row_bytes, as bf16 or as FP8.
-    using fp8_unit_t = typename fp8_units_of<format>::type;
+    using fp8_unit_t = typename fp8_units_of<format, width>::type;
     // by_blocks: the sums of a block of K meet its scales. searches: warps look at the scales of a stage
     // first.
     static constexpr bool by_blocks = std::is_same_v<format, f4_e5m2_t>,
@@ -55,7 +55,7 @@ struct gemm_shared_t {
     // f32, and those of two that have two panels hide less latency.
     static constexpr bool three = std::is_same_v<format, f4_as_fp8_t>;
     // CTAs of a cluster that have the same source rows, and send them to each other.
-    static constexpr int pair = gemm_pair(width), panels = three ? 3 : 4 / pair;
+    static constexpr int pair = three ? 1 : gemm_pair(width), panels = three ? 3 : 4 / pair;
     static constexpr int panels_each = width <= 64 || pair == 2 || three ? 1 : 2,
                          consumer_groups = panels / panels_each;
     static_assert(width % k::row_step == 0 && width * panels_each <= 288, "sums fill the registers");
@@ -75,13 +75,15 @@ struct gemm_shared_t {
     // Warps of the producer that copy weights, and that look at scales.
     static constexpr int weight_warps = three ? 1 : k::weight_warps, scale_warps = three ? 3 : 1;
     static_assert(panels % scale_warps == 0, "the same panels for each");
-    static constexpr int producer_registers = consumer_groups == 4 ? 32
-                                              : widest             ? 40
-                                                                   : 56,
-                         consumer_registers = consumer_groups == 4   ? 112
-                                              : consumer_groups == 3 ? 152
-                                              : widest               ? 232
-                                                                     : 224;
+    static constexpr bool widest_three = three && width > 144;
+    static constexpr int producer_registers = consumer_groups == 4 || widest_three ? 32
+                                              : widest                             ? 40
+                                                                                   : 56,
+                         consumer_registers = consumer_groups == 4 ? 112
+                                              : widest_three       ? 160
+                                              : three              ? 152
+                                              : widest             ? 232
+                                                                   : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
