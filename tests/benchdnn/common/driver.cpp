@@ -52,10 +52,12 @@ std::string wrong_text(const std::string &impl, const mismatch_t &bad) {
            + " wrong, seed " + std::to_string(settings.seed) + "\n" + bad.text;
 }
 
-void report_random(const tally_t &before) {
+void report_random(const tally_t &before, int64_t unfit) {
     const int drawn = tally.total - before.total, refused = tally.refused - before.refused;
-    std::printf("random: %d problems of --seed=%u, %d (%d %%) refused\n", drawn, settings.seed, refused,
+    std::printf("random: %d problems of --seed=%u, %d (%d %%) refused", drawn, settings.seed, refused,
             100 * refused / std::max(drawn, 1));
+    if (unfit) std::printf(", %lld for which the knobs do not fit", static_cast<long long>(unfit));
+    std::puts("");
 }
 
 perf_t report_of(const std::string &repro, const std::string &impl) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -129,8 +130,8 @@ auto random_problem(int64_t index, const knobs_t &knobs, make_t make_problem, dr
     return make_problem(descriptor, knobs.draw(any, descriptor));
 }
 
-// Prints how many problems there were, and their outcomes.
-void report_random(const tally_t &before);
+// Prints how many problems there were, and their outcomes. unfit: what was drawn beside them.
+void report_random(const tally_t &before, int64_t unfit);
 
 // A word after --<driver>: one of its knobs, --random=N, or the descriptor of a problem, which runs with
 // every combination of the knobs. False when it is an option that the driver lacks.
@@ -143,9 +144,19 @@ bool take_word(
         const tally_t before = tally;
         settings.random = true;
         const int64_t n = to_int(count, "--random", 1);
-        for (int64_t i = 0; i < n; i++) run(random_problem(i, knobs, make_problem, draw_descriptor));
+        int64_t unfit = 0; // knobs that were set are for other descriptors
+        for (int64_t i = 0; i < n; i++) {
+            std::optional<decltype(random_problem(i, knobs, make_problem, draw_descriptor))> problem;
+            try {
+                problem = random_problem(i, knobs, make_problem, draw_descriptor);
+            } catch (const usage_error_t &) {
+                if (++unfit == n) throw;
+                continue;
+            }
+            run(*problem);
+        }
         settings.random = false;
-        report_random(before);
+        report_random(before, unfit);
         return true;
     }
     if (word.compare(0, 2, "--") == 0) return false;
