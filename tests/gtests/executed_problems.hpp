@@ -79,6 +79,22 @@ private:
         visit<mxdnn::mx_reorder>(pd_t(eng, plain, eng, packed, other, mxfp4_quantise_attr()),
                 {{MXDNN_ARG_FROM, zeros(plain)}, {MXDNN_ARG_TO, zeros(packed)},
                         {MXDNN_ARG_DST_1, zeros(other)}});
+        requantise(dt::f4_e2m1, dt::f8_e4m3);
+        requantise(dt::f8_e4m3, dt::f4_e2m1);
+    }
+
+    // From one packed format to another.
+    void requantise(dt from, dt to) {
+        constexpr dim K = 512, N = 128;
+        const auto packed = [&](dt type) {
+            mxdnn::primitive_attr attr;
+            attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
+            return memory::desc::packed(eng, {K, N}, type, attr);
+        };
+        mxdnn::primitive_attr attr;
+        attr.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+        visit<mxdnn::mx_reorder>(mxdnn::mx_reorder::primitive_desc(eng, packed(from), eng, packed(to), attr),
+                {{MXDNN_ARG_FROM, zeros(packed(from))}, {MXDNN_ARG_TO, zeros(packed(to))}});
     }
 
     void grouped_matmul_backward_weights() {

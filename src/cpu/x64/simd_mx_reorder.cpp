@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "common/formats/quantize_block.hpp"
 #include "cpu/threading.hpp"
@@ -15,8 +16,11 @@ namespace x64 {
 
 namespace {
 
-// For fewer elements it does not pay to wake a thread.
-constexpr int64_t elements_per_thread = 1 << 14;
+// The most threads that `elements` are worth: for fewer it does not pay to wake one.
+int64_t useful_threads(int64_t elements) {
+    constexpr int64_t per_thread = 1 << 14;
+    return elements / per_thread + (elements % per_thread != 0);
+}
 
 // The division of one execution. Threads share all items of a batch, so that neither many small matrices nor
 // a few large ones leave a thread idle.
@@ -37,9 +41,8 @@ public:
     int64_t batch() const { return batch_; }
 
     int threads() const {
-        const int64_t useful = div_up(batch_ * lines_ * length_, elements_per_thread);
         const int most = threads_of(ctx_.stream, ctx_.pd.problem.max_concurrency);
-        return int(std::min<int64_t>({most, useful, batch_ * per_entry_}));
+        return int(std::min<int64_t>({most, useful_threads(batch_ * lines_ * length_), batch_ * per_entry_}));
     }
 
     void index_of(int64_t entry, dim_t *idx) const { batch_index(md_, entry, idx); }
@@ -51,8 +54,9 @@ public:
         const int64_t n = batch_ * per_entry_;
         if (n == 0) return;
         parallel(ctx_, threads(), [&](int ithr, int nthr) {
-            reorder_buffers_t buffers;
-            worker_t worker(c_, ctx_, how, buffers);
+            using buffers_t = typename worker_t::buffers_t;
+            auto *const buffers = ::new (ctx_.scratch<void>(scratch_t::thread, ithr)) buffers_t;
+            worker_t worker(c_, ctx_, how, *buffers);
             int64_t begin, end, entry = -1;
             balance(n, nthr, ithr, begin, end);
             for (int64_t i = begin; i < end; i++) {
@@ -157,6 +161,18 @@ void reorder(const reorder_conf_t &c, const typename worker_t::conf_t &by, const
 }
 
 } // namespace
+
+void simd_mx_reorder_base_t::book(scratch_parts_t &scratch, const reorder_conf_t &conf, const problem_t &p) {
+    static_assert(alignof(requantise_buffers_t) <= 64, "the scratchpad has this alignment");
+    const int64_t bytes = conf.requantises() ? sizeof(requantise_buffers_t) : sizeof(reorder_buffers_t);
+    int64_t elements = 1, threads = p.max_concurrency;
+    bool known = true;
+    for (int d = 0; d < p.dst.ndims; d++)
+        known = known && p.dst.dims[d] != runtime_dim
+                && !__builtin_mul_overflow(elements, p.dst.dims[d], &elements);
+    if (known) threads = std::min(threads, useful_threads(elements));
+    scratch.book(scratch_t::thread, bytes, threads);
+}
 
 status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     if (conf_.requantises())

@@ -17,6 +17,8 @@ public:
     simd_mx_reorder_base_t(const reorder_conf_t &conf, const requantise_conf_t &requantise)
         : conf_(conf), requantise_(requantise) {}
     status_t execute(const exec_ctx_t &ctx) const override;
+    // The buffers of each thread.
+    static void book(scratch_parts_t &scratch, const reorder_conf_t &conf, const problem_t &p);
 
 private:
     reorder_conf_t conf_;
@@ -35,8 +37,10 @@ struct simd_mx_reorder_t : simd_mx_reorder_base_t {
 
         const char *name() const override { return impl_name; }
         reason_t init() {
-            const reason_t r = configure(conf, problem, isa);
-            return r.ok() && conf.requantises() ? configure(requantise, conf, problem, isa) : r;
+            reason_t r = configure(conf, problem, isa);
+            if (r.ok() && conf.requantises()) r = configure(requantise, conf, problem, isa);
+            if (r.ok()) book(scratch, conf, problem);
+            return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
             primitive = std::make_shared<simd_mx_reorder_t>(conf, requantise);

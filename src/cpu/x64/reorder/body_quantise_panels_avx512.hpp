@@ -222,11 +222,13 @@ void quantise_rows_of_group(const unit_t &u, const group_t &g, const uint8_t *ro
 }
 
 void quantise_group(const unit_t &u, const group_t &g) { quantise_rows_of_group(u, g, g.from, u.pitch); }
-// Transposes lines to rows.
+// Transposes lines to rows, where the elements of all groups were: nothing else needs these any more.
 void quantise_lines_group(const unit_t &u, const group_t &g) {
-    alignas(64) uint8_t rows[reorder_max_block][pair_lines * sizeof(float)];
-    transpose(u.size, g.from, u.pitch, pair_lines, u.format->block, rows, sizeof(rows[0]));
-    quantise_rows_of_group(u, g, rows[0], sizeof(rows[0]));
+    constexpr int pitch = pair_lines * int(sizeof(float));
+    static_assert(reorder_max_block * pitch <= most_panel_bytes, "there is room");
+    uint8_t *const rows = u.group[0].x;
+    transpose(u.size, g.from, u.pitch, pair_lines, u.format->block, rows, pitch);
+    quantise_rows_of_group(u, g, rows, pitch);
 }
 
 // Codes of a panel's columns, in bytes as their type has them.

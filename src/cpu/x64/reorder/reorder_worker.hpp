@@ -29,7 +29,7 @@ constexpr int64_t most_tiles_bytes = [] {
     return most_panel_lines / n16_frame_t::columns * n16_frame_t::tile_bytes(s, n16_frame_t::min_tile_rows);
 }();
 
-// What a thread has in cache. Two workers that take turns may have the same.
+// What a thread has in cache: its part of the scratchpad. Two workers that take turns may have the same.
 struct reorder_buffers_t {
     static constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block;
     // [block][group], at most 4 bytes each; or half the size for twice as many lines.
@@ -49,6 +49,7 @@ struct reorder_buffers_t {
 class reorder_worker_t {
 public:
     using conf_t = reorder_conf_t;
+    using buffers_t = reorder_buffers_t;
     reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how, reorder_buffers_t &b)
         : reorder_worker_t(conf, {conf.src, ctx}, {conf.dst, ctx}, how, b) {}
     reorder_worker_t(const reorder_conf_t &conf, const reorder_side_t &src, const reorder_side_t &dst,

@@ -23,9 +23,9 @@ requantise_worker_t::way_t::way_t(
       encode(way.encode, values_side(way.encode.src, ctx, values), {way.encode.dst, ctx}, how, b) {}
 
 requantise_worker_t::requantise_worker_t(
-        const requantise_conf_t &conf, const exec_ctx_t &ctx, write_t how, reorder_buffers_t &b)
-    : c_(conf), how_(how), scales_(b.scales), by_bf16_(conf.by_bf16, ctx, how, b, values_),
-      by_f32_(conf.by_f32, ctx, how, b, values_) {}
+        const requantise_conf_t &conf, const exec_ctx_t &ctx, write_t how, requantise_buffers_t &b)
+    : c_(conf), how_(how), scales_(b.scales), by_bf16_(conf.by_bf16, ctx, how, b, b.values),
+      by_f32_(conf.by_f32, ctx, how, b, b.values), recode_(b.recode) {}
 
 void requantise_worker_t::set_batch(const dim_t *idx) {
     for (way_t *w : {&by_bf16_, &by_f32_}) {

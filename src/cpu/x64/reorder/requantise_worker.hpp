@@ -9,12 +9,19 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+struct requantise_buffers_t : reorder_buffers_t {
+    alignas(64) uint8_t
+            values[requantise_conf_t::most_lines * requantise_conf_t::most_length * int(sizeof(float))];
+    recode_t recode;
+};
+
 // Has the interface of reorder_worker_t.
 class requantise_worker_t {
 public:
     using conf_t = requantise_conf_t;
+    using buffers_t = requantise_buffers_t;
     requantise_worker_t(
-            const requantise_conf_t &conf, const exec_ctx_t &ctx, write_t how, reorder_buffers_t &b);
+            const requantise_conf_t &conf, const exec_ctx_t &ctx, write_t how, requantise_buffers_t &b);
 
     void set_batch(const dim_t *idx);
     reorder_side_t &dst() { return by_f32_.encode.dst(); }
@@ -36,9 +43,8 @@ private:
     const conf_t &c_;
     const write_t how_;
     uint8_t *const scales_; // in cache
-    alignas(64) uint8_t values_[conf_t::most_lines * conf_t::most_length * int(sizeof(float))];
     way_t by_bf16_, by_f32_;
-    recode_t recode_;
+    recode_t &recode_;
     bool recodes_ = false, has_globals_ = false;
 
     // Prepares for tables of codes. Not while amax() is called, when other threads write the destination's
