@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed codes of 4 bits to packed codes of another format. What a code becomes depends on its scale and on
-// the new scale of its block alone. So there is a table of 16 codes for each pair of scales, which is
-// computed when the pair is met first, and codes are looked up. A cell is what has one scale on either side:
-// rows of a column. A vector has the tables of all 16 columns, 8 codes of each.
+// the new scale of its block alone. So codes are looked up in a table of 16 codes for each pair of scales,
+// which is computed when the pair is met first; from NVFP4 to int4, where pairs are many, it is calculated
+// each time. A cell is what has one scale on either side: rows of a column. A vector has the tables of all 16
+// columns, 8 codes of each.
 #pragma once
 
 #include "cpu/x64/reorder/body_dequantise.hpp"
@@ -173,6 +174,29 @@ MXDNN_INLINE void collect_tables(recode_t &r, const cells_t &cells, int n, cell_
         }
 }
 
+// ---- tables of int4 ----
+
+// The tables of a cell: of values of f4_e2m1 under `from`, times the reciprocals of new scales. A quotient is
+// half of an odd number, or is apart from it by more than 2^-13; so the first rounding only removes the error
+// of the product.
+MXDNN_INLINE void calculate_tables(__m512 from, __m512 reciprocal, cell_tables_t &tables) {
+    const __m512 values = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, 0.5f, 1, 1.5f, 2, 3, 4, 6),
+                 grid = _mm512_set1_ps(1536.f), ratio = _mm512_mul_ps(from, reciprocal);
+    __m512i columns = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    for (int c = 0; c < reorder_lines; c += 2) {
+        const __m512 x = _mm512_mul_ps(_mm512_permutexvar_ps(columns, ratio), values);
+        const __m512 quotients = _mm512_sub_ps(_mm512_add_ps(x, grid), grid);
+        store128(tables.codes[0] + 8 * c, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(quotients)));
+        columns = _mm512_add_epi32(columns, dwords(2));
+    }
+    for (int i = 0; i < 128; i += 64) {
+        const __m512i codes = load512(tables.codes[0] + i);
+        store512(tables.codes[0] + i, _mm512_min_epu8(codes, _mm512_set1_epi8(s4_t::highest)));
+        store512(tables.codes[1] + i,
+                _mm512_and_si512(_mm512_sub_epi8(_mm512_setzero_si512(), codes), _mm512_set1_epi8(15)));
+    }
+}
+
 // ---- codes to codes ----
 
 // The new codes of the low and the high halves of bytes, a byte each.
@@ -242,7 +266,8 @@ MXDNN_WITH_VBMI void recode_cell(
 constexpr uint32_t least_key_scale = 27u << 23, most_key_scale = 227u << 23;
 
 // False if there are other scales, or NaN, which has rules of its own. Nothing has been written then.
-template <bool is_integer, int bits, bool has_sign>
+// `calculates`: the tables, each time.
+template <bool is_integer, int bits, bool has_sign, bool calculates>
 bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around) {
     const bool is_e8m0 = r.from.scale_dt == mxdnn_e8m0;
     const int from_blocks = rows / r.from.block, to_blocks = rows / r.to.block;
@@ -260,6 +285,7 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
         store512(from_bits + i * reorder_lines, v);
         others[i] = _mm512_cmpgt_epu32_mask(_mm512_sub_epi32(magnitude, dwords(least_key_scale)),
                 dwords(most_key_scale - least_key_scale));
+        if (calculates) others[i] |= _mm512_movepi32_mask(v); // which nothing that was quantised has
     }
     decode_params(a, from_blocks * reorder_lines, r.from, r.from_global, 1.f);
 
@@ -292,6 +318,17 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
     }
     for (int i = 0; i < header_bytes; i += 64) write512(around, to + i, load512(header + i));
 
+    if (calculates) {
+        if (make_factors(b, to_blocks * reorder_lines, r.to, true, nullptr)) return false;
+        cell_tables_t tables;
+        for (int i = 0; i < cells; i++) {
+            calculate_tables(_mm512_loadu_ps(a.factor + i / cells_of_from * reorder_lines),
+                    _mm512_loadu_ps(b.factor + i / cells_of_to * reorder_lines), tables);
+            recode_cell<bits, has_sign>(tables, codes + i * cell_rows * 8, cell_rows,
+                    to + header_bytes + i * cell_rows * reorder_lines * bits / 8, around);
+        }
+        return true;
+    }
     cells_t of_cells;
     for (int i = 0, f = 0, t = 0, of_from = 0, of_to = 0; i < cells; i++) {
         of_cells.from[i] = a.scale + f * reorder_lines;
@@ -312,9 +349,14 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
 using recode_tile_t = bool (*)(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around);
 template <int bits>
 recode_tile_t recode_tile_to(const recode_t &r) {
-    if (r.from.elem == mxdnn_s4) return recode_tile<true, bits, false>;
     const bool has_sign = r.to.elem != mxdnn_s4 && r.to.elem != mxdnn_s8;
-    return has_sign ? recode_tile<false, bits, true> : recode_tile<false, bits, false>;
+    if (r.from.elem == mxdnn_s4) return recode_tile<true, bits, false, false>;
+    if (has_sign) return recode_tile<false, bits, true, false>;
+    // Under a global scale quotients may be anything.
+    constexpr bool calculates = bits == 4;
+    return r.from.scale_dt == mxdnn_f8_e4m3 && !r.from.has_global
+                   ? recode_tile<false, bits, false, calculates>
+                   : recode_tile<false, bits, false, false>;
 }
 
 bool recode_panels(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to, int64_t to_panel,

@@ -180,17 +180,20 @@ int least_scale_of_bf16(data_type_t dt) {
     return std::max(least, 0);
 }
 
-// Whether there is a kernel from packed codes to packed codes.
-bool has_recode_kernel(const reorder_conf_t &c, const problem_t &p) {
+// Whether kernels from packed codes to packed codes may run.
+bool may_recode(const reorder_conf_t &c, const problem_t &p) {
     constexpr cpu_isa_t isa = cpu_isa_t::avx512_core_bf16; // the named set with VBMI
     const auto is_n16 = [](const reorder_side_conf_t &s) {
-        return s.packed && s.panels.columns == reorder_lines && s.panels.tile_rows == recode_t::most_rows
-               && recode_t::takes(s.format);
+        return s.packed && s.panels.columns == reorder_lines && s.panels.tile_rows == recode_t::most_rows;
     };
     const bool is_capped =
             p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(isa_of(*p.engine), isa);
     return c.kernels->recode_panels && mayiuse(isa) && !is_capped && !c.given && is_n16(c.src)
-           && is_n16(c.dst) && (c.src.dt == mxdnn_f4_e2m1 || c.src.dt == mxdnn_s4);
+           && is_n16(c.dst);
+}
+bool recodes_nibbles(const reorder_conf_t &c) {
+    return recode_t::takes(c.src.format) && recode_t::takes(c.dst.format)
+           && (c.src.dt == mxdnn_f4_e2m1 || c.src.dt == mxdnn_s4);
 }
 
 } // namespace
@@ -221,7 +224,12 @@ reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const probl
         }
     }
     c.is_bf16 = becomes_words(conf.src.format);
-    c.recodes = has_recode_kernel(conf, p);
+    if (may_recode(conf, p)) {
+        if (recode_bytes_t::takes(conf.src.format, conf.dst.format))
+            c.bytes = std::make_shared<const recode_bytes_t>(conf.src.format, conf.dst.format);
+        else
+            c.recodes = recodes_nibbles(conf);
+    }
     c.least_scale = conf.src.format.family == quant_family_t::mx ? least_scale_of_bf16(conf.src.dt) : 0;
     c.along_lines = !(conf.src.by_rows() || conf.dst.by_rows());
     return yes();

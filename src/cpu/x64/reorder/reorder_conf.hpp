@@ -2,7 +2,10 @@
 // How a reorder goes about its work: decided once, from the problem.
 #pragma once
 
+#include <memory>
+
 #include "cpu/x64/isa.hpp"
+#include "cpu/x64/reorder/recode_bytes.hpp"
 #include "cpu/x64/reorder/reorder_side.hpp"
 
 namespace mxdnn {
@@ -57,9 +60,10 @@ struct requantise_conf_t {
         reorder_conf_t decode, encode;
     };
     way_t by_bf16, by_f32;
-    bool is_bf16 = false; // at all
-    bool recodes = false; // codes become codes by tables
-    int least_scale = 0;  // of e8m0, for bf16
+    bool is_bf16 = false;                        // at all
+    bool recodes = false;                        // codes of 4 bits become codes by tables
+    std::shared_ptr<const recode_bytes_t> bytes; // codes of 8 bits do so, if it is there
+    int least_scale = 0;                         // of e8m0, for bf16
     bool along_lines = true;
     int lines = 0, length = 0;
 

@@ -87,13 +87,16 @@ bool requantise_worker_t::recode(dim_t line, dim_t pos, const item_t &next) {
             || rows % std::max({from.conf().format.block, to.conf().format.block, 32}) != 0)
         return false;
     const uint8_t *const tile = from.tile(line, pos);
+    if (c_.bytes)
+        return recode_bytes_of_panels(*c_.bytes, tile, from.panel_bytes(), to.tile(line, pos),
+                to.panel_bytes(), lines / reorder_lines, rows, from.tile(next.line, next.pos) - tile, how_);
     return by_f32_.decode.conf().kernels->recode_panels(recode_, tile, from.panel_bytes(), to.tile(line, pos),
             to.panel_bytes(), lines / reorder_lines, rows, from.tile(next.line, next.pos) - tile, how_);
 }
 
 void requantise_worker_t::reorder(dim_t line, dim_t pos, const item_t &next) {
     if (!has_globals_) read_globals();
-    if (recodes_ && recode_.entries < most_entries() && recode(line, pos, next)) return;
+    if ((c_.bytes || (recodes_ && recode_.entries < most_entries())) && recode(line, pos, next)) return;
     reorder_worker_t &encode = decode(line, pos, next).encode;
     for_items(encode, line, pos, [&](dim_t l, dim_t p) { encode.reorder(l, p, {l, p}); });
 }
