@@ -15,7 +15,7 @@ namespace {
 
 #include "oracle/quantize_cases.inc"
 
-uint32_t canonical(float x) { return is_nan(x) ? f32_nan_bits : bits_of(x); }
+uint32_t with_one_nan(float x) { return is_nan(x) ? f32_nan_bits : bits_of(x); }
 
 std::vector<float> floats_of(const quantize_input_t &input) {
     std::vector<float> x;
@@ -97,7 +97,7 @@ TEST(quantize, blocks_are_what_numpy_makes_of_them) {
             }
             crc32_t crc;
             for (uint32_t code : r.codes)
-                crc.add(canonical(dequantize_element(row.elem, row.quant, r.params, global, code)));
+                crc.add(with_one_nan(dequantize_element(row.elem, row.quant, r.params, global, code)));
             EXPECT_EQ(hex(crc.value()), hex(r.crc))
                     << "decoding " << what << ", scale " << hex(r.params.scale);
         }
@@ -144,7 +144,7 @@ TEST(dequantize, every_code_under_every_e8m0_scale) {
         for (uint32_t scale = 0; scale < 256; scale++) {
             crc32_t crc;
             for (uint32_t code = 0; code < (1u << data_type_info(row.elem)->bits); code++)
-                crc.add(canonical(dequantize_element(row.elem, mx_quant, {scale, 0}, 0, code)));
+                crc.add(with_one_nan(dequantize_element(row.elem, mx_quant, {scale, 0}, 0, code)));
             EXPECT_EQ(crc.value(), crcs[scale]) << data_type_name(row.elem) << " scale byte " << scale;
         }
     }
@@ -159,7 +159,7 @@ TEST(dequantize, every_nvfp4_code_under_every_scale) {
         for (uint32_t scale = 0; scale < 256; scale++) {
             crc32_t crc;
             for (uint32_t code = 0; code < 16; code++)
-                crc.add(canonical(
+                crc.add(with_one_nan(
                         dequantize_element(mxdnn_f4_e2m1, q, {scale, 0}, float_of(row.global), code)));
             EXPECT_EQ(crc.value(), crcs[scale]) << "scale " << scale << " global " << hex(row.global);
         }

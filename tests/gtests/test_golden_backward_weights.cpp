@@ -6,6 +6,8 @@
 #include "gtests/golden/case_files.hpp"
 #include "gtests/golden/case_values.hpp"
 
+namespace golden_backward_weights {
+
 using api_test::dt;
 using api_test::tag;
 using golden::type_of;
@@ -82,3 +84,5 @@ TEST(golden_backward_weights, every_implementation_gives_these_bits) {
 }
 
 } // namespace
+
+} // namespace golden_backward_weights

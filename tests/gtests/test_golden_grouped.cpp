@@ -7,14 +7,13 @@
 #include "golden_grouped/cases.hpp"
 #include "gtests/golden/case_values.hpp"
 
+namespace golden_grouped {
+
 using api_test::dt;
 using api_test::tag;
 using golden::array_t;
 using golden::type_of;
 using golden::value_at;
-using golden_grouped::case_t;
-using golden_grouped::cases;
-using golden_grouped::format_t;
 using mxdnn::memory;
 using mxdnn::quantization_mode;
 
@@ -402,3 +401,5 @@ TEST(golden_grouped, every_option_is_here) {
 }
 
 } // namespace
+
+} // namespace golden_grouped

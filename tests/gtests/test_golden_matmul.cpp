@@ -9,11 +9,11 @@
 #include "golden_matmul/cases.hpp"
 #include "gtests/golden/case_values.hpp"
 
+namespace golden_matmul {
+
 using api_test::dt;
 using api_test::tag;
 using golden::value_at;
-using golden_matmul::cases;
-using golden_matmul::format_t;
 using mxdnn::memory;
 using mxdnn::quantization_mode;
 
@@ -432,3 +432,5 @@ TEST(golden_matmul, every_format_is_here) {
 }
 
 } // namespace
+
+} // namespace golden_matmul

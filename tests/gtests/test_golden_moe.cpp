@@ -8,12 +8,12 @@
 #include "golden_moe/cases.hpp"
 #include "gtests/golden/case_values.hpp"
 
+namespace golden_moe {
+
 using api_test::dt;
 using api_test::tag;
 using golden::type_of;
 using golden::value_at;
-using golden_moe::case_t;
-using golden_moe::cases;
 using mxdnn::algorithm;
 using mxdnn::memory;
 using mxdnn::moe_permute;
@@ -364,3 +364,5 @@ TEST(golden_moe, cases_of_every_kind_are_there) {
 }
 
 } // namespace
+
+} // namespace golden_moe

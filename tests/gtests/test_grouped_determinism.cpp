@@ -47,13 +47,13 @@ memory ints(const std::vector<int32_t> &v) {
 
 enum class how_t { ends, starts, row_ids, shuffled };
 
-struct problem_t {
+struct grouped_problem_t {
     const rows_t &r;
     bool summed, gated;
     std::vector<uint16_t> x, w;
     memory packed;
 
-    problem_t(const rows_t &rows, bool s, bool g) : r(rows), summed(s), gated(g) {
+    grouped_problem_t(const rows_t &rows, bool s, bool g) : r(rows), summed(s), gated(g) {
         x = random_bf16(size_t(r.tokens * r.K), 5);
         w = random_bf16(size_t(r.E * r.K * r.N), 6);
         packed = memory(describe(how_t::ends, 0).weights_desc(), eng());
@@ -134,7 +134,7 @@ struct problem_t {
 
 void check(const rows_t &rows, bool summed, bool gated) {
     const restore_threads_t restore;
-    problem_t p(rows, summed, gated);
+    grouped_problem_t p(rows, summed, gated);
     std::vector<std::vector<uint16_t>> first; // by implementation
     for (int threads : {1, 2, 3, 7}) {
         ASSERT_EQ(mxdnn::set_max_concurrency(threads), mxdnn::status::success);
@@ -178,7 +178,7 @@ size_t swizzled(dim row, dim col, dim cols) {
 // Scales of source and destination in either order: the same results.
 TEST(grouped_determinism, order_of_scales) {
     const rows_t r(160, 96, {3, 0, 130, 20, 1}, 60, 3);
-    problem_t p(r, false, false);
+    grouped_problem_t p(r, false, false);
     const dim kb = r.K / 32, nb = r.N / 32, rows = r.rows(), shared = dim(r.gather.size());
     std::mt19937 rng(4);
     std::vector<uint8_t> codes(size_t(shared * r.K)), scales(size_t(shared * kb));

@@ -15,14 +15,14 @@ namespace x64 {
 namespace test {
 namespace {
 
-struct problem_t {
+struct fused_problem_t {
     const kernel_row_t &row;
     const matrix_t &w;
     const int64_t rows;
     std::vector<float> x; // [rows][K], values that the kernel's type has
     guarded_t::place_t place = guarded_t::at_end;
 
-    problem_t(const kernel_row_t &row, const matrix_t &w, int64_t rows)
+    fused_problem_t(const kernel_row_t &row, const matrix_t &w, int64_t rows)
         : row(row), w(w), rows(rows), x(size_t(rows * w.shape.K)) {}
     bool integers() const { return row.compute_dt == mxdnn_s8; }
     float &src(int64_t r, int64_t k) { return x[size_t(r * w.shape.K + k)]; }
@@ -59,7 +59,7 @@ constexpr uint16_t poison_bf16 = 0x7f81;
 
 // Runs the calls that a matrix of any number of panels takes, one after the other; results in
 // [rows][w.N rounded up to 32].
-std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how,
+std::vector<float> run_fused(const kernel_row_t &row, const fused_problem_t &p, const how_t &how,
         std::vector<uint16_t> *stored = nullptr) {
     const matrix_t &w = p.w;
     const auto kernel = make(row, w.format, w.shape.K, 1, call_panels);
@@ -153,14 +153,14 @@ class fused_kernels : public kernel_test_t {
 protected:
     bool integers() const { return row().compute_dt == mxdnn_s8; }
 
-    want_t want_of(const problem_t &p, int64_t r, int64_t n) const {
+    want_t want_of(const fused_problem_t &p, int64_t r, int64_t n) const {
         const float *x = &p.x[size_t(r * p.w.shape.K)];
         if (!integers()) return want_on_tiles(x, p.w, n);
         return want_of_integers(x, p.w, n);
     }
 
     // Whole panels only: columns beyond N repeat the last panel.
-    void check(const problem_t &p, const std::vector<float> &got) const {
+    void check(const fused_problem_t &p, const std::vector<float> &got) const {
         const int64_t stride = round_up(p.w.shape.N, int64_t(call_columns));
         for (int64_t r = 0; r < p.rows; r++)
             for (int64_t n = 0; n < stride; n++) {
@@ -172,7 +172,7 @@ protected:
                            << " row " << r << " column " << n << ": " << ok.message();
             }
     }
-    void run_and_check(const problem_t &p) const { check(p, run_fused(row(), p, {})); }
+    void run_and_check(const fused_problem_t &p) const { check(p, run_fused(row(), p, {})); }
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -189,7 +189,7 @@ TEST_P(fused_kernels, sums) {
                 if (panels == 5 && K > 300) continue; // double precision is slow
                 matrix_t w(f, K, panels * panel_columns);
                 w.fill(g);
-                problem_t p(row(), w, row_counts[turn % n_counts]);
+                fused_problem_t p(row(), w, row_counts[turn % n_counts]);
                 p.fill(g);
                 p.place = places[turn % 3];
                 run_and_check(p);
@@ -204,7 +204,7 @@ TEST_P(fused_kernels, division_of_rows_does_not_change_bits) {
     for (const format_t &f : formats_of(row())) {
         matrix_t w(f, 1100, 4 * panel_columns);
         w.fill(g);
-        problem_t p(row(), w, 100);
+        fused_problem_t p(row(), w, 100);
         p.fill(g);
         const auto all = run_fused(row(), p, {});
         // Parts of a stream's rows: whole blocks, and what is left.
@@ -231,7 +231,7 @@ TEST_P(fused_kernels, stores_results) {
                 matrix_t w(f, K, 4 * panel_columns);
                 w.fill(g);
                 if (integers() && missing) make_narrow(w, g, 120); // passes without anything
-                problem_t p(row(), w, rows);
+                fused_problem_t p(row(), w, rows);
                 p.fill(g);
                 p.place = places[rows % 3];
                 const auto sums = run_fused(row(), p, {});
@@ -265,7 +265,7 @@ TEST_P(fused_kernels, nan_scale_stays_in_its_column) {
         w.fill(g);
         const int64_t column = below(g, uint32_t(w.shape.N));
         w.view().set_scale(below(g, K), column, encode(f.quant.scale_dt, std::nan("")));
-        problem_t p(row(), w, 40);
+        fused_problem_t p(row(), w, 40);
         p.fill(g);
         const auto got = run_fused(row(), p, {});
         for (int64_t r = 0; r < p.rows; r++)
@@ -282,7 +282,7 @@ TEST_P(fused_kernels, special_values) {
         const int64_t K = 300;
         matrix_t w(f, K, 2 * panel_columns);
         w.fill(g);
-        problem_t p(row(), w, 35);
+        fused_problem_t p(row(), w, 35);
         p.fill(g);
         if (!integers()) {
             p.src(3, below(g, K)) = std::numeric_limits<float>::infinity();
@@ -313,7 +313,7 @@ TEST_P(fused_kernels, integers_are_exact) {
                 matrix_t w(f, K, 4 * panel_columns);
                 w.fill(g);
                 make_narrow(w, g, least);
-                problem_t p(row(), w, 40);
+                fused_problem_t p(row(), w, 40);
                 p.fill(g);
                 const auto got = run_fused(row(), p, {});
                 for (int64_t r = 0; r < p.rows; r++)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MXDNN_CPU_RUNTIME changes. The program is built for each runtime, and linked with oneTBB for TBB only.
+// What MXDNN_CPU_RUNTIME changes. A program is linked for each runtime, and with oneTBB for TBB only.
 #include "gtests/pools.hpp"
 
 using namespace api_test;
 
+extern const int tested_runtime; // tested_runtime.cpp
+
 namespace {
 
-constexpr bool is_tbb = MXDNN_TEST_RUNTIME == MXDNN_RUNTIME_TBB,
-               is_seq = MXDNN_TEST_RUNTIME == MXDNN_RUNTIME_SEQ;
+const bool is_tbb = tested_runtime == MXDNN_RUNTIME_TBB, is_seq = tested_runtime == MXDNN_RUNTIME_SEQ;
 
 struct Runtime : testing::Test {
     restore_threads_t restore;
@@ -18,7 +19,7 @@ struct Runtime : testing::Test {
 } // namespace
 
 TEST_F(Runtime, IsWhatTheVersionSays) {
-    EXPECT_EQ(mxdnn::version()->cpu_runtime, MXDNN_TEST_RUNTIME);
+    EXPECT_EQ(mxdnn::version()->cpu_runtime, tested_runtime);
     EXPECT_EQ(mxdnn::get_max_concurrency(), is_seq ? 1 : 4);
     EXPECT_OK(mxdnn_set_max_concurrency(0));
     EXPECT_GE(mxdnn::get_max_concurrency(), 1);

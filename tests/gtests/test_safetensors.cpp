@@ -35,7 +35,7 @@ std::string length_bytes(uint64_t n) {
 }
 
 // A container of this header and `data_size` bytes 0, 1, 2, …
-std::string container(const std::string &header, size_t data_size) {
+std::string container_of(const std::string &header, size_t data_size) {
     std::string s = length_bytes(header.size()) + header;
     for (size_t i = 0; i < data_size; i++) s += char(i);
     return s;
@@ -61,11 +61,11 @@ std::string tensor(const char *name, const char *dtype, const char *shape, const
 }
 
 std::string one(const char *dtype, const char *shape, const char *offsets, size_t data = 8) {
-    return container("{" + tensor("w", dtype, shape, offsets) + "}", data);
+    return container_of("{" + tensor("w", dtype, shape, offsets) + "}", data);
 }
 
 std::string two(const char *first, const char *second, size_t data) {
-    return container(
+    return container_of(
             "{" + tensor("a", "U8", "[4]", first) + "," + tensor("b", "U8", "[4]", second) + "}", data);
 }
 
@@ -83,52 +83,55 @@ std::vector<bad_t> bad_inputs() {
             {"length at the cap", length_bytes(st::max_header_size) + "{}", kind_t::header_past_end,
                     "100000000"},
             {"no header", length_bytes(0), kind_t::bad_json, "'{'"},
-            {"byte order mark", container("\xef\xbb\xbf{}", 0), kind_t::bad_json, "'{'"},
-            {"leading space", container(" {}", 0), kind_t::bad_json, "'{'"},
-            {"array", container("[]", 0), kind_t::bad_json, "'{'"},
-            {"cut header", container("{\"a\":", 0), kind_t::bad_json, "byte"},
-            {"second value", container("{}{}", 0), kind_t::bad_json, "byte"},
-            {"NUL padding", container(std::string("{}\0", 3), 0), kind_t::bad_json, "byte"},
-            {"comment", container("{/**/}", 0), kind_t::bad_json, "byte"},
-            {"lone surrogate", container("{\"\\ud800\":1}", 0), kind_t::bad_json, "byte"},
-            {"array bomb", container("{\"w\":" + deep, 0), kind_t::wrong_type, "an array, not an object"},
-            {"array bomb in shape", container("{\"w\":{\"shape\":" + deep, 0), kind_t::wrong_type,
+            {"byte order mark", container_of("\xef\xbb\xbf{}", 0), kind_t::bad_json, "'{'"},
+            {"leading space", container_of(" {}", 0), kind_t::bad_json, "'{'"},
+            {"array", container_of("[]", 0), kind_t::bad_json, "'{'"},
+            {"cut header", container_of("{\"a\":", 0), kind_t::bad_json, "byte"},
+            {"second value", container_of("{}{}", 0), kind_t::bad_json, "byte"},
+            {"NUL padding", container_of(std::string("{}\0", 3), 0), kind_t::bad_json, "byte"},
+            {"comment", container_of("{/**/}", 0), kind_t::bad_json, "byte"},
+            {"lone surrogate", container_of("{\"\\ud800\":1}", 0), kind_t::bad_json, "byte"},
+            {"array bomb", container_of("{\"w\":" + deep, 0), kind_t::wrong_type, "an array, not an object"},
+            {"array bomb in shape", container_of("{\"w\":{\"shape\":" + deep, 0), kind_t::wrong_type,
                     "a dimension of tensor 'w' is an array"},
-            {"object bomb", container(objects, 0), kind_t::unknown_field, "'a'"},
-            {"not UTF-8", container("{\"\xff\":1}", 0), kind_t::bad_utf8, "byte 2"},
-            {"overlong UTF-8", container("{\"\xc0\x80\":1}", 0), kind_t::bad_utf8, "byte 2"},
-            {"surrogate in UTF-8", container("{\"\xed\xa0\x80\":1}", 0), kind_t::bad_utf8, "byte 2"},
-            {"tensor is a number", container("{\"w\":1}", 0), kind_t::wrong_type,
+            {"object bomb", container_of(objects, 0), kind_t::unknown_field, "'a'"},
+            {"not UTF-8", container_of("{\"\xff\":1}", 0), kind_t::bad_utf8, "byte 2"},
+            {"overlong UTF-8", container_of("{\"\xc0\x80\":1}", 0), kind_t::bad_utf8, "byte 2"},
+            {"surrogate in UTF-8", container_of("{\"\xed\xa0\x80\":1}", 0), kind_t::bad_utf8, "byte 2"},
+            {"tensor is a number", container_of("{\"w\":1}", 0), kind_t::wrong_type,
                     "'w' is a number, not an object"},
-            {"tensor is null", container("{\"w\":null}", 0), kind_t::wrong_type, "'w' is null"},
-            {"metadata is a string", container("{\"__metadata__\":\"x\"}", 0), kind_t::wrong_type,
+            {"tensor is null", container_of("{\"w\":null}", 0), kind_t::wrong_type, "'w' is null"},
+            {"metadata is a string", container_of("{\"__metadata__\":\"x\"}", 0), kind_t::wrong_type,
                     "__metadata__ is"},
-            {"metadata of numbers", container("{\"__metadata__\":{\"k\":1}}", 0), kind_t::wrong_type, "'k'"},
-            {"metadata twice", container("{\"__metadata__\":{},\"__metadata__\":{}}", 0),
+            {"metadata of numbers", container_of("{\"__metadata__\":{\"k\":1}}", 0), kind_t::wrong_type,
+                    "'k'"},
+            {"metadata twice", container_of("{\"__metadata__\":{},\"__metadata__\":{}}", 0),
                     kind_t::duplicate_name, "__metadata__"},
-            {"metadata key twice", container("{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0),
+            {"metadata key twice", container_of("{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0),
                     kind_t::duplicate_name, "'k'"},
             {"tensor twice",
-                    container("{" + tensor("w", "U8", "[0]", "[0,0]") + ","
-                                      + tensor("w", "U8", "[0]", "[0,0]") + "}",
+                    container_of("{" + tensor("w", "U8", "[0]", "[0,0]") + ","
+                                         + tensor("w", "U8", "[0]", "[0,0]") + "}",
                             0),
                     kind_t::duplicate_name, "'w'"},
             {"tensor twice, escaped",
-                    container("{" + tensor("w", "U8", "[0]", "[0,0]") + ","
-                                      + tensor("\\u0077", "U8", "[0]", "[0,0]") + "}",
+                    container_of("{" + tensor("w", "U8", "[0]", "[0,0]") + ","
+                                         + tensor("\\u0077", "U8", "[0]", "[0,0]") + "}",
                             0),
                     kind_t::duplicate_name, "'w'"},
-            {"field twice", container("{\"w\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0),
+            {"field twice", container_of("{\"w\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0),
                     kind_t::duplicate_name, "dtype"},
-            {"unknown field", container("{\"w\":{\"strides\":[1]}}", 0), kind_t::unknown_field, "'strides'"},
-            {"no fields", container("{\"w\":{}}", 0), kind_t::missing_field, "no dtype"},
-            {"no shape", container("{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,0]}}", 0),
+            {"unknown field", container_of("{\"w\":{\"strides\":[1]}}", 0), kind_t::unknown_field,
+                    "'strides'"},
+            {"no fields", container_of("{\"w\":{}}", 0), kind_t::missing_field, "no dtype"},
+            {"no shape", container_of("{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,0]}}", 0),
                     kind_t::missing_field, "no shape"},
-            {"no offsets", container("{\"w\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0), kind_t::missing_field,
+            {"no offsets", container_of("{\"w\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0), kind_t::missing_field,
                     "no data_offsets"},
             {"dtype unknown", one("F33", "[2]", "[0,8]"), kind_t::unknown_dtype, "'F33'"},
             {"dtype in small letters", one("f32", "[2]", "[0,8]"), kind_t::unknown_dtype, "'f32'"},
-            {"dtype is a number", container("{\"w\":{\"dtype\":3}}", 0), kind_t::wrong_type, "not a string"},
+            {"dtype is a number", container_of("{\"w\":{\"dtype\":3}}", 0), kind_t::wrong_type,
+                    "not a string"},
             {"shape is a number", one("F32", "2", "[0,8]"), kind_t::wrong_type, "not an array"},
             {"shape negative", one("F32", "[-2]", "[0,8]"), kind_t::bad_shape, "-2"},
             {"shape broken", one("F32", "[2.5]", "[0,8]"), kind_t::bad_shape, "2.5"},
@@ -158,19 +161,20 @@ std::vector<bad_t> bad_inputs() {
             {"offset with exponent", one("F32", "[2]", "[0,1e3]"), kind_t::bad_offsets, "1e3"},
             {"offset of 2^64", one("F32", "[2]", "[0,18446744073709551616]"), kind_t::bad_offsets,
                     "2^64 - 1"},
-            {"name of no bytes", container("{" + tensor("", "U8", "[0]", "[0,0]") + "}", 0), kind_t::bad_name,
-                    "has 0 bytes"},
+            {"name of no bytes", container_of("{" + tensor("", "U8", "[0]", "[0,0]") + "}", 0),
+                    kind_t::bad_name, "has 0 bytes"},
             {"name of 30,000 bytes",
-                    container("{" + tensor(std::string(30'000, 'n').c_str(), "U8", "[0]", "[0,0]") + "}", 0),
+                    container_of(
+                            "{" + tensor(std::string(30'000, 'n').c_str(), "U8", "[0]", "[0,0]") + "}", 0),
                     kind_t::bad_name, "has 30000 bytes; 1 to 4096 are read"},
-            {"name with a NUL", container("{" + tensor("a\\u0000b", "U8", "[0]", "[0,0]") + "}", 0),
+            {"name with a NUL", container_of("{" + tensor("a\\u0000b", "U8", "[0]", "[0,0]") + "}", 0),
                     kind_t::bad_json, "byte"},
-            {"name with a line break", container("{" + tensor("a\nb", "U8", "[0]", "[0,0]") + "}", 0),
+            {"name with a line break", container_of("{" + tensor("a\nb", "U8", "[0]", "[0,0]") + "}", 0),
                     kind_t::bad_json, "byte"},
-            {"half a pair", container("{\"\\ud83d\\u0041\":1}", 0), kind_t::bad_json, "byte"},
-            {"unknown escape", container("{\"\\x41\":1}", 0), kind_t::bad_json, "byte"},
-            {"half a word", container("{\"w\":tru", 0), kind_t::bad_json, "byte"},
-            {"string without end", container("{\"w", 0), kind_t::bad_json, "byte"},
+            {"half a pair", container_of("{\"\\ud83d\\u0041\":1}", 0), kind_t::bad_json, "byte"},
+            {"unknown escape", container_of("{\"\\x41\":1}", 0), kind_t::bad_json, "byte"},
+            {"half a word", container_of("{\"w\":tru", 0), kind_t::bad_json, "byte"},
+            {"string without end", container_of("{\"w", 0), kind_t::bad_json, "byte"},
             {"offset negative", one("F32", "[2]", "[-8,0]"), kind_t::bad_offsets, "-8"},
             {"offset broken", one("F32", "[2]", "[0,8.0]"), kind_t::bad_offsets, "8.0"},
             {"one offset", one("F32", "[2]", "[0]"), kind_t::bad_offsets, "1 data_offsets"},
@@ -189,7 +193,7 @@ std::vector<bad_t> bad_inputs() {
             {"gap", two("[0,4]", "[5,9]", 9), kind_t::gap, "'b' begins at byte 5"},
             {"gap at the start", two("[1,5]", "[5,9]", 9), kind_t::gap, "'a' begins at byte 1"},
             {"bytes at the end", two("[0,4]", "[4,8]", 9), kind_t::gap, "1 bytes at the end"},
-            {"data without tensors", container("{}", 1), kind_t::gap, "1 bytes at the end"},
+            {"data without tensors", container_of("{}", 1), kind_t::gap, "1 bytes at the end"},
     };
 }
 
@@ -248,7 +252,7 @@ TEST(safetensors, reads_what_is_well_formed) {
                                + "," + tensor("f\\u00e9", "F4", "[2,2]", "[0,2]") + ","
                                + tensor("empty", "I64", "[3,0]", "[2,2]") + " ,\t"
                                + tensor("scalar", "BF16", "[]", "[6,8]") + "}   ";
-    const std::string bytes = container(header, 8);
+    const std::string bytes = container_of(header, 8);
     st::index_t index;
     const st::status_t s = parse(bytes, index);
     ASSERT_TRUE(s.ok()) << s.message;
@@ -265,7 +269,7 @@ TEST(safetensors, reads_what_is_well_formed) {
     EXPECT_EQ(index.find("scalar")->size(), 2u);
     EXPECT_EQ(index.find("missing"), nullptr);
     st::index_t nothing;
-    EXPECT_TRUE(parse(container("{}", 0), nothing).ok());
+    EXPECT_TRUE(parse(container_of("{}", 0), nothing).ok());
 }
 
 TEST(safetensors, every_truncation_is_refused) {
@@ -280,8 +284,8 @@ TEST(safetensors, every_truncation_is_refused) {
 
 TEST(safetensors, mutations_never_escape_the_buffer) {
     const std::string whole =
-            container("{\"__metadata__\":{\"a\":\"b\"}," + tensor("a", "F32", "[1,2]", "[0,8]") + ","
-                              + tensor("b", "U8", "[4]", "[8,12]") + "}",
+            container_of("{\"__metadata__\":{\"a\":\"b\"}," + tensor("a", "F32", "[1,2]", "[0,8]") + ","
+                                 + tensor("b", "U8", "[4]", "[8,12]") + "}",
                     12);
     const unsigned seed = std::random_device()();
     RecordProperty("seed", std::to_string(seed));
