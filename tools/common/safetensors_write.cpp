@@ -10,12 +10,6 @@
 
 namespace safetensors {
 
-namespace {
-
-bool is_packed(const out_tensor_t &t) { return ends_with(t.name, packed_suffix); }
-
-uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
-
 struct planned_t {
     const out_tensor_t *tensor;
     const dtype_t *dtype;
@@ -23,6 +17,12 @@ struct planned_t {
     uint64_t bytes;             // that fill() gives
     uint64_t begin, end;
 };
+
+namespace {
+
+bool is_packed(const out_tensor_t &t) { return ends_with(t.name, packed_suffix); }
+
+uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
 // What a name or a text of the header may not be, or null.
 const char *wrong_text(const std::string &text) {

@@ -53,9 +53,9 @@ constexpr architecture_t architectures[] = {
         {"gpt-oss", "gpt_oss", false, false},
 };
 
-class reader_t {
+class gguf_reader_t {
 public:
-    explicit reader_t(const gguf::file_t &file)
+    explicit gguf_reader_t(const gguf::file_t &file)
         : file_(file), name_(file.get("general.architecture").string()), is_(find()) {}
 
     config_t read() const;
@@ -86,7 +86,7 @@ private:
     std::vector<float> divisors(int64_t pairs) const;
 };
 
-void reader_t::put(const word_t &w, json &to) const {
+void gguf_reader_t::put(const word_t &w, json &to) const {
     const gguf::value_t *v = find(w.gguf);
     if (!v) return;
     if (v->is_array())
@@ -97,7 +97,7 @@ void reader_t::put(const word_t &w, json &to) const {
         to[w.json] = v->type() == gguf::type_t::u64 ? json(v->unsigned_integer()) : json(v->integer());
 }
 
-json reader_t::rope_scaling() const {
+json gguf_reader_t::rope_scaling() const {
     const gguf::value_t *v = find("rope.scaling.type");
     const std::string kind(v ? v->string() : "none");
     if (kind == "none") return json::object();
@@ -116,7 +116,7 @@ json reader_t::rope_scaling() const {
 }
 
 // What is taken for granted of the rotation.
-void reader_t::check_rope(const config_t &c) const {
+void gguf_reader_t::check_rope(const config_t &c) const {
     for (const char *word : {"rope.dimension_count", "attention.value_length"})
         if (const gguf::value_t *v = find(word); v && v->integer() != c.head_size)
             refuse("'" + key(word) + "' is " + std::to_string(v->integer()) + "; models with "
@@ -124,7 +124,7 @@ void reader_t::check_rope(const config_t &c) const {
 }
 
 // Of the frequencies, in files of Llama 3.1 and later.
-std::vector<float> reader_t::divisors(int64_t pairs) const {
+std::vector<float> gguf_reader_t::divisors(int64_t pairs) const {
     const gguf::tensor_t *t = file_.find_tensor("rope_freqs.weight");
     if (!t) return {};
     if (t->dims != std::vector<int64_t>{pairs} || std::string(t->element->name) != "F32")
@@ -137,7 +137,7 @@ std::vector<float> reader_t::divisors(int64_t pairs) const {
     return all;
 }
 
-config_t reader_t::read() const {
+config_t gguf_reader_t::read() const {
     json j = {{"model_type", is_.model_type}};
     for (const word_t &w : words) put(w, j);
     if (!j.contains("vocab_size"))
@@ -163,6 +163,6 @@ config_t reader_t::read() const {
 
 } // namespace
 
-config_t read_gguf_config(const gguf::file_t &file) { return reader_t(file).read(); }
+config_t read_gguf_config(const gguf::file_t &file) { return gguf_reader_t(file).read(); }
 
 } // namespace llm

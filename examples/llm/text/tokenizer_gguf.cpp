@@ -9,7 +9,7 @@ namespace llm {
 
 using safetensors::shown;
 using parts_t = tokenizer_parts_t;
-using kind_t = parts_t::stage_t::kind_t;
+using stage_kind_t = parts_t::stage_t::kind_t;
 
 namespace {
 
@@ -88,8 +88,8 @@ tokenizer_t read_tokenizer(const gguf::file_t &file) {
             throw std::runtime_error(what + " has the merge " + shown(text) + ", which is not two tokens");
         parts.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
     }
-    if (pre.cuts_digits) parts.stages.push_back({kind_t::numbers, nullptr, 1});
-    parts.stages.push_back({kind_t::pattern, pattern_by_name(pre.pattern)});
+    if (pre.cuts_digits) parts.stages.push_back({stage_kind_t::numbers, nullptr, 1});
+    parts.stages.push_back({stage_kind_t::pattern, pattern_by_name(pre.pattern)});
     parts.ignores_merges = pre.ignores_merges;
 
     const auto framed = [&](const char *flag, const char *id, bool by_default, std::vector<int64_t> &ids) {

@@ -22,8 +22,6 @@ using dt = data_type_t;
 
 namespace {
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 // The CUDA stream and what else a device lends; before the engine and after it.
 struct device_t {
     stream_t stream = nullptr;
@@ -75,7 +73,7 @@ public:
             a.heads = c.heads;
             a.kv_heads = c.kv_heads;
             a.head_size = c.head_size;
-            a.capacity = round_up(seen, 16);
+            a.capacity = (seen + 15) / 16 * 16;
             a.window = l.window;
             a.is_interleaved = c.rope.is_interleaved;
             a.scale = 1.f / std::sqrt(float(c.head_size));
