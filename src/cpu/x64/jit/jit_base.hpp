@@ -87,6 +87,16 @@ public:
         fetch(pages % at_once);
     }
 
+    // Prefetches the lines of results, of bf16, that are written later: so many columns of each row from `at`
+    // on, which changes. Nothing is lost if there are none.
+    void fetch_results(const Xbyak::Reg64 &at, const Xbyak::Operand &stride, int rows, int columns) {
+        constexpr int line = 64, bytes = 2;
+        for (int r = 0; r < rows; r++) {
+            for (int b = 0; b < columns * bytes; b += line) prefetchw(ptr[at + b]);
+            if (r + 1 < rows) add(at, stride);
+        }
+    }
+
     // Adds a constant of any size.
     void add_imm(const Xbyak::Reg64 &r, int64_t value) {
         if (value) add(r, int(value));

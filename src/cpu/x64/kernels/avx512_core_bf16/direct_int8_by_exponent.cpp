@@ -105,6 +105,11 @@ private:
         src_at_.set_multiples(*this, rows_);
         limit_scales();
         fetch_next_pages();
+        if (rows_ > 2) {
+            load_arg(codes_, offsetof(direct_args_t, dst));
+            load_arg(params_, offsetof(direct_args_t, dst_stride));
+            fetch_results(codes_, params_, rows_, panels_ * panel_columns);
+        }
         Xbyak::Label again;
         L(again);
         panel();

@@ -111,7 +111,10 @@ private:
             mov(to, rax);
         }
         if (waits_for_weights()) fetch_next_pages();
-        if (rows_ > 2) fetch_results();
+        if (rows_ > 2) {
+            mov(rax, arg(offsetof(direct_args_t, dst)));
+            fetch_results(rax, arg(offsetof(direct_args_t, dst_stride)), rows_, panels_ * panel_columns);
+        }
         if (held_.any())
             held_.begin(*this, arg(offsetof(direct_args_t, src)), arg(offsetof(direct_args_t, src_stride)));
         mov(panels_slot(), panels_);
@@ -169,14 +172,6 @@ private:
         for (int i = 0; i < rows_ * chains_; i++) zero(sum_[i]);
         loop(steps_, div_up(rows, step_rows_), [&] { step(); });
         apply_scale();
-    }
-
-    void fetch_results() {
-        mov(rax, arg(offsetof(direct_args_t, dst)));
-        for (int r = 0; r < rows_; r++) {
-            for (int b = 0; b < panels_ * panel_columns * 2; b += 64) prefetchw(ptr[rax + b]);
-            if (r + 1 < rows_) add(rax, arg(offsetof(direct_args_t, dst_stride)));
-        }
     }
 
     // Where rows neither wait all the time nor never, it is better if weights come to the second-level cache
