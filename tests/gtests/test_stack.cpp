@@ -51,9 +51,9 @@ private:
 
 } // namespace
 
-// The largest is that of a reorder whose blocks all hold NaN, with AVX-512.
+// The largest is that of a reorder whose blocks all hold NaN, with AVX-512: 74 KB. Compilers differ.
 TEST(stack, of_executions) {
-    constexpr size_t most = 76 << 10;
+    constexpr size_t most = 96 << 10;
     const restore_threads_t restore;
     mxdnn::set_max_concurrency(1);
     const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
