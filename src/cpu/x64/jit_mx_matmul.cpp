@@ -98,7 +98,11 @@ struct jit_mx_matmul_base_t::run_t {
                         c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr,
                         c.weights.block};
                 if (stream) {
-                    src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
+                    const int64_t n = std::min({end - r, blocks.call_rows(r), int64_t(tile_source_rows)});
+                    if (src.copy(part.m0 + r, n, r, blocks, part.buffer, sums))
+                        r += n - 1;
+                    else
+                        src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
                 } else if (r < part.rows) {
                     src.prepare(part.m0 + r, out, padded, sums);
                 } else {
