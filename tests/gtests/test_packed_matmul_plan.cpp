@@ -181,10 +181,14 @@ TEST(packed_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_pl
 // groups need a second block, which reads and decodes their weights again.
 TEST(packed_matmul_plan, leaves_room_for_groups_above_the_mean) {
     const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
-    EXPECT_EQ(plan(64).kernel, kernel_id_t::sm90_grouped_gemv);
-    EXPECT_EQ(grouped_gemv_tiles[plan(64).shape], 1);
-    EXPECT_EQ(plan(256).kernel, kernel_id_t::sm90_grouped_gemv);
-    EXPECT_EQ(grouped_gemv_tiles[plan(256).shape], 2);
+    for (int64_t tokens : {1, 8, 32, 48, 52, 64, 128, 256}) {
+        EXPECT_EQ(plan(tokens).kernel, kernel_id_t::sm90_grouped_gemv) << tokens;
+        // From two rows each on, some may have more than eight.
+        EXPECT_EQ(grouped_gemv_tiles[plan(tokens).shape], tokens < 52 ? 1 : 2) << tokens;
+    }
+    // Formats whose blocks of eight rows cost more in the kernel for 16.
+    EXPECT_EQ(plan_matmul(4 * 64, 5760, 2880, 128, 2176, 132, gemm_common).shape, 0);
+    EXPECT_EQ(plan_matmul(4 * 256, 5760, 2880, 128, 2176, 132, gemm_common).shape, 1);
     EXPECT_EQ(plan(1024).kernel, kernel_id_t::sm90_gemm);
     EXPECT_EQ(gemm_widths[plan(1024).shape], 48);
     EXPECT_EQ(gemm_widths[plan(4096).shape], 144);

@@ -73,16 +73,20 @@ matmul_plan_t plan_gemv(int64_t rows, int64_t N, int sm_count) {
     return {kernel_id_t::sm90_gemv, v, splits, int(used) * splits};
 }
 
-// Few rows: in bytes that the busiest multiprocessor reads. variants: how many of the kernel's, from the one
-// with the smallest blocks on, are considered.
+struct variants_range_t {
+    size_t first, end;
+};
+
+// Few rows: in bytes that the busiest multiprocessor reads. variants: those of the kernel that are
+// considered.
 void consider_grouped_gemv(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes,
-        int sm_count, size_t variants) {
+        int sm_count, const variants_range_t &variants) {
     const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
     constexpr int panels_each = 4; // of an item
     // The cost of an item besides its bytes (filling the ring, adding up, storing), in bytes. It is higher if
     // two CTAs add up together.
     constexpr double per_item = 24e3, per_shared_item = 40e3;
-    for (size_t v = 0; v < variants; v++) {
+    for (size_t v = variants.first; v < variants.end; v++) {
         const int64_t block_rows = 8 * grouped_gemv_tiles[v];
         const double panels = spread.busy * double(panels_all)
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, block_rows)); });
@@ -199,7 +203,11 @@ matmul_plan_t plan_matmul(
     // weights again for every 16 rows.
     if (groups == 0 && rows * terms <= gemv_most) return plan_gemv(rows * terms, N, sm_count);
     if (few.most() <= 16)
-        consider_grouped_gemv(best, few, N, K, tile_bytes, sm_count, std::size(grouped_gemv_tiles));
+        // Experts are not chosen as evenly as `few` has it: with two rows each, some have more than eight. So
+        // MXFP4 takes blocks of 16 then, of which those with up to eight rows cost hardly more.
+        consider_grouped_gemv(best, few, N, K, tile_bytes, sm_count,
+                {widths == gemm_all && groups > 1 && double(rows * terms) >= 2 * few.busy,
+                        std::size(grouped_gemv_tiles)});
     else
         consider_gemm(best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths,
                 groups == 0 ? most_parts : 1);
@@ -212,7 +220,7 @@ matmul_plan_t plan_grouped_int4(
         int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
     candidate_t best{{kernel_id_t::sm90_grouped_gemv, 0, 1, 1}, 1e300};
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
-    consider_grouped_gemv(best, spread, N, K, tile_bytes, sm_count, 1);
+    consider_grouped_gemv(best, spread, N, K, tile_bytes, sm_count, {0, 1});
     // A block of 48 rows of sm80_gemm takes as long as 4.5 blocks of eight.
     const double few = spread.mean([](int64_t of_group) { return double(div_up(of_group, 8)); }),
                  many = spread.mean([](int64_t of_group) { return 4.5 * double(div_up(of_group, 48)); });

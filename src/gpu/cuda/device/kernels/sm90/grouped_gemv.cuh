@@ -90,8 +90,9 @@ struct grouped_gemv_variant_t {
     static constexpr int bytes = head_bytes + sum_bytes + stages * stage_bytes;
     static_assert(stages > k::pairs, "too few stages to hide the latency of memory");
     static_assert(stages < k::threads / 32, "a warp for each initialises its barriers");
-    // All panels of an item together, if there are registers for their codes; otherwise two at a time.
-    static constexpr bool all_together = format::bits == 4 && row_tiles == 1;
+    // All panels of an item together, if there are registers for their codes and for sums of so many tiles of
+    // eight rows; otherwise two at a time.
+    static constexpr bool all_together(int tiles) { return format::bits == 4 && tiles == 1; }
 };
 
 // A place in the ring: a stage, and the parity of its full barrier when it has been filled in this round.
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
     // The number of bf16 rows for each row of the source. The finishers add up their sums.
     const int terms = variant::sums ? args.src_terms : 1;
-    const block_cost_t<row_tiles> cost{terms};
+    const block_cost_t<row_tiles> cost(args, terms);
     // Whether K is shared with the other CTA of a cluster.
     const bool shares = args.splits > 1;
     const int rank = shares ? int(cluster_rank()) : 0;
@@ -427,159 +428,164 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
         int sums_parity = 0;
         for (auto item = stretch; item.units; item.next()) {
             const int panels_here = int(kept(panel_map.slots_of(item.units)));
-            // The order of a sum does not depend on where in the ring its item began.
-            const int part = next * 2 + half;
-            const bool all_tiles = row_tiles == 1 || item.has_two();
-            // Rows that the block does not have are replaced by the row of zeros. This takes less power than
-            // old data would, and power limits the clock.
-            const int rows_here = item.block().rows * terms;
-            uint32_t source_at[row_tiles];
+            const auto multiply_item = [&](auto tiles_of) {
+                using std::integral_constant;
+                constexpr int tiles = decltype(tiles_of)::value; // of eight rows
+                constexpr bool all_together = variant::all_together(tiles);
+                // The order of a sum does not depend on where in the ring its item began.
+                const int part = next * 2 + half;
+                // Rows that the block does not have are replaced by the row of zeros. This takes less power
+                // than old data would, and power limits the clock.
+                const int rows_here = item.block().rows * terms;
+                uint32_t source_at[tiles];
 #pragma unroll
-            for (int t = 0; t < row_tiles; t++) {
-                const int row = t * 8 + lane % 8;
-                source_at[t] = kept(stages + (row < rows_here ? row : rows) * k::src_pitch
-                                    + half * k::tile_rows * 2 + lane / 8 * 16);
-            }
+                for (int t = 0; t < tiles; t++) {
+                    const int row = t * 8 + lane % 8;
+                    source_at[t] = kept(stages + (row < rows_here ? row : rows) * k::src_pitch
+                                        + half * k::tile_rows * 2 + lane / 8 * 16);
+                }
 
-            float sum[panels][row_tiles][4];
+                float sum[panels][tiles][4];
 #pragma unroll
-            for (int p = 0; p < panels; p++)
+                for (int p = 0; p < panels; p++)
 #pragma unroll
-                for (int t = 0; t < row_tiles; t++)
+                    for (int t = 0; t < tiles; t++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++) sum[p][t][i] = 0.f;
+                        for (int i = 0; i < 4; i++) sum[p][t][i] = 0.f;
 
 #pragma unroll 1
-            for (; next < item_stages; next += k::pairs) {
-                barrier_wait(bar, parity);
-                if (next < own_stages) { // the last stage may be half empty
-                    const uint32_t scales_here = scales_at + stage, codes_here = codes_at + stage;
-                    uint32_t b[row_tiles][2][4];
+                for (; next < item_stages; next += k::pairs) {
+                    barrier_wait(bar, parity);
+                    if (next < own_stages) { // the last stage may be half empty
+                        const uint32_t scales_here = scales_at + stage, codes_here = codes_at + stage;
+                        uint32_t b[tiles][2][4];
 #pragma unroll
-                    for (int t = 0; t < row_tiles; t++)
+                        for (int t = 0; t < tiles; t++)
 #pragma unroll
-                        for (int h = 0; h < 2; h++) load_matrix_4(b[t][h], source_at[t] + stage + h * 64);
-                    // Slots without a panel have old data of an earlier stage.
-                    const auto load = [&](int p) {
-                        const shared_reader_t scales{scales_here + p * variant::panel_bytes},
-                                codes{codes_here + p * variant::panel_bytes};
-                        if constexpr (format::bits == 8)
-                            return format::load(scales, codes, args.tiling,
-                                    (stage_begin + next) * 2 + half != short_tile);
-                        else
-                            return format::load(scales, codes, args.tiling);
-                    };
-                    // Several panels together, whose products are independent.
-                    const auto multiply_by = [&](auto any, auto tiles, auto *sum, const auto &raw) {
-                        constexpr int count = int(sizeof(raw) / sizeof(raw[0]));
-                        if constexpr (has_unscaled<format>) {
-#pragma unroll
-                            for (int h = 0; h < 2; h++)
-#pragma unroll
-                                for (int p = 0; p < count; p++)
-                                    add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(sum[p],
-                                            raw[p], h,
-                                            args.K - ((stage_begin + next) * 2 + half) * k::tile_rows,
-                                            [&](int t, uint32_t(&of)[4]) {
-#pragma unroll
-                                                for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
-                                            });
-                        } else {
-#pragma unroll
-                            for (int i = 0; i < 4; i++)
-#pragma unroll
-                                for (int p = 0; p < count; p++) {
-                                    uint32_t a[4];
-                                    format::template decode<decltype(any)::value>(a, raw[p], i);
-#pragma unroll
-                                    for (int t = 0; t < tiles; t++)
-                                        mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2],
-                                                b[t][i / 2][i % 2 * 2 + 1]);
-                                }
-                        }
-                    };
-                    // Sums of weights whose scales are applied late come last, one by one: a bit each.
-                    uint32_t special_panels = 0;
-                    const auto multiply = [&](auto first, auto count) {
-                        typename format::raw_t raw[count];
-                        uint32_t special = 0;
-#pragma unroll
-                        for (int p = 0; p < count; p++) {
-                            raw[p] = load(first + p);
-                            special |= format::special(raw[p]);
-                        }
-                        using std::integral_constant;
-                        if (__any_sync(~0u, special != 0)) {
-                            if constexpr (has_unscaled<format>)
-                                special_panels |= ((1u << count) - 1) << first;
+                            for (int h = 0; h < 2; h++) load_matrix_4(b[t][h], source_at[t] + stage + h * 64);
+                        // Slots without a panel have old data of an earlier stage.
+                        const auto load = [&](int p) {
+                            const shared_reader_t scales{scales_here + p * variant::panel_bytes},
+                                    codes{codes_here + p * variant::panel_bytes};
+                            if constexpr (format::bits == 8)
+                                return format::load(scales, codes, args.tiling,
+                                        (stage_begin + next) * 2 + half != short_tile);
                             else
-                                multiply_by(std::true_type(), integral_constant<int, row_tiles>(),
-                                        sum + first, raw);
-                        } else if (all_tiles)
-                            multiply_by(
-                                    std::false_type(), integral_constant<int, row_tiles>(), sum + first, raw);
+                                return format::load(scales, codes, args.tiling);
+                        };
+                        // Several panels together, whose products are independent.
+                        const auto multiply_by = [&](auto any, auto *sum, const auto &raw) {
+                            constexpr int count = int(sizeof(raw) / sizeof(raw[0]));
+                            if constexpr (has_unscaled<format>) {
+#pragma unroll
+                                for (int h = 0; h < 2; h++)
+#pragma unroll
+                                    for (int p = 0; p < count; p++)
+                                        add_unscaled<format, decltype(any)::value, tiles>(sum[p], raw[p], h,
+                                                args.K - ((stage_begin + next) * 2 + half) * k::tile_rows,
+                                                [&](int t, uint32_t(&of)[4]) {
+#pragma unroll
+                                                    for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
+                                                });
+                            } else {
+#pragma unroll
+                                for (int i = 0; i < 4; i++)
+#pragma unroll
+                                    for (int p = 0; p < count; p++) {
+                                        uint32_t a[4];
+                                        format::template decode<decltype(any)::value>(a, raw[p], i);
+#pragma unroll
+                                        for (int t = 0; t < tiles; t++)
+                                            mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2],
+                                                    b[t][i / 2][i % 2 * 2 + 1]);
+                                    }
+                            }
+                        };
+                        // Sums of weights whose scales are applied late come last, one by one: a bit each.
+                        [[maybe_unused]] uint32_t special_panels = 0;
+                        const auto multiply = [&](auto first, auto count) {
+                            typename format::raw_t raw[count];
+                            uint32_t special = 0;
+#pragma unroll
+                            for (int p = 0; p < count; p++) {
+                                raw[p] = load(first + p);
+                                special |= format::special(raw[p]);
+                            }
+                            if (__any_sync(~0u, special != 0)) {
+                                if constexpr (has_unscaled<format>)
+                                    special_panels |= ((1u << count) - 1) << first;
+                                else
+                                    multiply_by(std::true_type(), sum + first, raw);
+                            } else {
+                                multiply_by(std::false_type(), sum + first, raw);
+                            }
+                        };
+                        constexpr integral_constant<int, 0> p0;
+                        constexpr integral_constant<int, 1> p1;
+                        constexpr integral_constant<int, 2> p2;
+                        constexpr integral_constant<int, 3> p3;
+                        constexpr integral_constant<int, 4> p4;
+                        static_assert(panels == 4, "each number of them has its code");
+                        if (all_together && panels_here == 4)
+                            multiply(p0, p4);
+                        else if (all_together && panels_here == 3)
+                            multiply(p0, p3);
+                        else if (panels_here > 1)
+                            multiply(p0, p2);
                         else
-                            multiply_by(std::false_type(), integral_constant<int, 1>(), sum + first, raw);
-                    };
-                    using std::integral_constant;
-                    constexpr integral_constant<int, 0> p0;
-                    constexpr integral_constant<int, 1> p1;
-                    constexpr integral_constant<int, 2> p2;
-                    constexpr integral_constant<int, 3> p3;
-                    constexpr integral_constant<int, 4> p4;
-                    static_assert(panels == 4, "each number of them has its code");
-                    if (variant::all_together && panels_here == 4)
-                        multiply(p0, p4);
-                    else if (variant::all_together && panels_here == 3)
-                        multiply(p0, p3);
-                    else if (panels_here > 1)
-                        multiply(p0, p2);
-                    else
-                        multiply(p0, p1);
-                    if (!variant::all_together && panels_here == 4)
-                        multiply(p2, p2);
-                    else if (!variant::all_together && panels_here == 3)
-                        multiply(p2, p1);
-                    if constexpr (has_unscaled<format>) {
-                        // One function for all panels: it is long, and rarely runs.
+                            multiply(p0, p1);
+                        if (!all_together && panels_here == 4)
+                            multiply(p2, p2);
+                        else if (!all_together && panels_here == 3)
+                            multiply(p2, p1);
+                        if constexpr (has_unscaled<format>) {
+                            // One function for all panels: it is long, and rarely runs.
 #pragma unroll 1
-                        for (int special = 0; special_panels >> special; special++) {
-                            if (!(special_panels >> special & 1)) continue;
-                            const typename format::raw_t raw[1] = {load(special)};
-                            float of[1][row_tiles][4];
-                            const auto each_sum = [&](auto &&f) {
+                            for (int special = 0; special_panels >> special; special++) {
+                                if (!(special_panels >> special & 1)) continue;
+                                const typename format::raw_t raw[1] = {load(special)};
+                                float of[1][tiles][4];
+                                const auto each_sum = [&](auto &&f) {
 #pragma unroll
-                                for (int p = 0; p < panels; p++)
+                                    for (int p = 0; p < panels; p++)
 #pragma unroll
-                                    for (int i = 0; i < row_tiles * 4; i++)
-                                        if (p == special) f(of[0][i / 4][i % 4], sum[p][i / 4][i % 4]);
-                            };
-                            each_sum([](float &v, float &of_panel) { v = of_panel; });
-                            multiply_by(std::true_type(), integral_constant<int, row_tiles>(), of, raw);
-                            each_sum([](float &v, float &of_panel) { of_panel = v; });
+                                        for (int i = 0; i < tiles * 4; i++)
+                                            if (p == special) f(of[0][i / 4][i % 4], sum[p][i / 4][i % 4]);
+                                };
+                                each_sum([](float &v, float &of_panel) { v = of_panel; });
+                                multiply_by(std::true_type(), of, raw);
+                                each_sum([](float &v, float &of_panel) { of_panel = v; });
+                            }
                         }
                     }
+                    __syncwarp();
+                    if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
+                    stage += k::pairs * stage_bytes, bar += k::pairs * 8;
+                    if (stage >= ring * stage_bytes)
+                        stage -= ring * stage_bytes, bar -= ring * 8, parity ^= 1;
                 }
-                __syncwarp();
-                if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
-                stage += k::pairs * stage_bytes, bar += k::pairs * 8;
-                if (stage >= ring * stage_bytes) stage -= ring * stage_bytes, bar -= ring * 8, parity ^= 1;
-            }
-            next -= item_stages;
+                next -= item_stages;
 
-            wait(sums_read, sums_parity ^ 1);
-            sums_parity ^= 1;
-            float *own = reinterpret_cast<float *>(shared + variant::head_bytes + part * variant::part_bytes)
-                         + quad * 2 * k::sum_pitch + warp % k::team_warps * 16 + group;
+                wait(sums_read, sums_parity ^ 1);
+                sums_parity ^= 1;
+                float *own =
+                        reinterpret_cast<float *>(shared + variant::head_bytes + part * variant::part_bytes)
+                        + quad * 2 * k::sum_pitch + warp % k::team_warps * 16 + group;
 #pragma unroll
-            for (int p = 0; p < panels; p++) {
-                if (p >= panels_here) break;
+                for (int p = 0; p < panels; p++) {
+                    if (p >= panels_here) break;
 #pragma unroll
-                for (int t = 0; t < row_tiles; t++)
+                    for (int t = 0; t < tiles; t++)
 #pragma unroll
-                    for (int i = 0; i < 4; i++)
-                        own[(t * 8 + i % 2) * k::sum_pitch + p * k::panel_columns + i / 2 * 8] = sum[p][t][i];
-            }
+                        for (int i = 0; i < 4; i++)
+                            own[(t * 8 + i % 2) * k::sum_pitch + p * k::panel_columns + i / 2 * 8] =
+                                    sum[p][t][i];
+                }
+            };
+            if (row_tiles == 1 || !item.has_two())
+                multiply_item(std::integral_constant<int, 1>());
+            else
+                multiply_item(std::integral_constant<int, row_tiles>());
             arrive(sums_ready);
         }
     }

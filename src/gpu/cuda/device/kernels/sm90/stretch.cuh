@@ -11,13 +11,18 @@ namespace cuda {
 namespace packed {
 
 // Blocks of up to 8 * row_tiles rows of bf16, and the cost of a unit of them. It is lower for up to eight
-// rows in a kernel that takes 16.
+// rows in a kernel that takes 16. With few rows for each group, other blocks wait for the longer ones; with
+// more, a multiprocessor has blocks of both kinds.
 template <int row_tiles>
 struct block_cost_t {
     static_assert(row_tiles == 1 || row_tiles == 2, "those whose costs are known");
-    static constexpr int rows = 8 * row_tiles, one = row_tiles == 1 ? 1 : 5, two = 6;
+    static constexpr int rows = 8 * row_tiles, one = row_tiles == 1 ? 1 : 4;
 
-    int terms; // bf16 rows for each row of a group; at most three
+    int terms;     // bf16 rows for each row of a group; at most three
+    bool few_rows; // there are less than four rows for each group
+
+    __device__ block_cost_t(const matmul_args_t &a, int of_row)
+        : terms(of_row), few_rows(int64_t(a.M) * of_row < 4 * a.groups.groups) {}
 
     __device__ int blocks(int group_rows) const {
         return terms == 1 ? (group_rows + rows - 1) / rows : (group_rows + rows / terms - 1) / (rows / terms);
@@ -27,11 +32,13 @@ struct block_cost_t {
     // The blocks of a group are about equally large: all have more than eight rows, or none has.
     __device__ bool has_two(int group_rows) const { return row_tiles == 2 && group_rows * terms > 8; }
     __device__ int of_group(int group_rows) const {
-        return blocks(group_rows) * (has_two(group_rows) ? two : one);
+        return blocks(group_rows) * (has_two(group_rows) ? few_rows ? 6 : 5 : one);
     }
     // The number of units of a group that begin before a position in its costs.
     __device__ int units_before(int group_rows, unsigned position) const {
-        return int(has_two(group_rows) ? (position + two - 1) / two : (position + one - 1) / one);
+        return int(!has_two(group_rows) ? (position + one - 1) / one
+                   : few_rows           ? (position + 5) / 6
+                                        : (position + 4) / 5);
     }
 };
 
