@@ -255,6 +255,8 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
             {225, 2880, 136, dt::bf16, true, false},
             {370, 4092, 72, dt::bf16, false, false},
             {640, 2880, 264, dt::bf16, true, false},
+            {998, 8192, 24, dt::bf16, true, false}, // some columns, all columns have narrower blocks
+            {3290, 2040, 24, dt::f32, false, false},
             {5, 140, 256, dt::bf16, true, true},
             {40, 262, 192, dt::f32, true, true},
     };

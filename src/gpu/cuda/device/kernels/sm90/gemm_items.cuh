@@ -45,6 +45,10 @@ struct items_in_turn_t {
 // is odd, they have the last group and two row blocks: an item after all others of these blocks. (Not for
 // products at the rate of FP8, where the widest blocks have no register left for that: C7511.) All warps
 // together find the first items in the beginning. `at` counts the items of a pair.
+//
+// The last round of items of one matrix would leave some pairs without work. So as many columns (two groups
+// of panels) as there are such pairs divide the rows into one block more, and all pairs end earlier. These
+// columns come last, so that every pair gets about as many of their narrower blocks.
 template <typename format, int width>
 struct items_of_pairs_t {
     using shared_t = gemm_shared_t<format, width>;
@@ -54,15 +58,15 @@ struct items_of_pairs_t {
     const matmul_args_t &args;
     const typename shared_t::head_t &head;
     const panels_t<shared_t::panels> &panel_map;
-    int pair_rank, blocks, groups, own, ctas, end;
+    int pair_rank, blocks, groups, own, ctas, more, end; // more: columns with one block more
     static constexpr int begin = 0, step = 1;
 
     // Called by all threads.
     __device__ items_of_pairs_t(const matmul_args_t &a, typename shared_t::head_t &h,
             const panels_t<shared_t::panels> &map, int own, int ctas, int pair_rank)
         : args(a), head(h), panel_map(map), pair_rank(pair_rank), blocks(h.list.shares(a)),
-          groups(map.groups()), own(own), ctas(ctas),
-          end(((blocks * groups + 1) / pair - own + ctas - 1) / ctas) {
+          groups(map.groups()), own(own), ctas(ctas), more(columns_with_more()),
+          end(((blocks * groups + 1) / pair + more - own + ctas - 1) / ctas) {
         // From lane 0, so that the compiler knows that all lanes of a warp take the same branch.
         for (int at = __shfl_sync(~0u, threadIdx.x / 32, 0); at < min(end, gemm_t::known_items);
                 at += shared_t::threads / 32) {
@@ -87,8 +91,18 @@ private:
         int block, group; // of the first CTA
         bool apart;
     };
+    __device__ int columns_with_more() const {
+        const int items = blocks * groups / pair;
+        return args.grouped || groups % pair ? 0
+                                             : min((items + ctas - 1) / ctas * ctas - items, groups / pair);
+    }
     // Two blocks have `groups` items together.
     __device__ __forceinline__ place_t place(int at) const {
+        if (more > 0) {
+            const int item = own + at * ctas, others = groups / pair - more, of_more = item - others * blocks;
+            return of_more < 0 ? place_t{item / others, item % others * pair, false}
+                               : place_t{of_more / more, (others + of_more % more) * pair, false};
+        }
         const int item = own + at * ctas, first = item / groups * 2, left = item % groups,
                   full = groups / pair, here = min(2, blocks - first);
         if (left < here * full)
@@ -99,8 +113,16 @@ private:
     // Called by a warp.
     __device__ gemm_item_t find(int at) const {
         const place_t p = place(at);
-        return {head.list.block(args, p.block + (p.apart ? pair_rank : 0), gemm_t::row_step),
-                p.group + (p.apart ? 0 : pair_rank)};
+        if (more == 0)
+            return {head.list.block(args, p.block + (p.apart ? pair_rank : 0), gemm_t::row_step),
+                    p.group + (p.apart ? 0 : pair_rank)};
+        const int count = blocks + (p.group / pair >= groups / pair - more),
+                  steps = (args.M + gemm_t::row_step - 1) / gemm_t::row_step;
+        const auto begin_of = [&](int block) {
+            return min(int(int64_t(block) * steps / count) * gemm_t::row_step, args.M);
+        };
+        const int first = begin_of(p.block);
+        return {{0, args.row_begin + first, begin_of(p.block + 1) - first}, p.group + pair_rank};
     }
 };
 
