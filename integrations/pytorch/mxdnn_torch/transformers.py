@@ -116,6 +116,8 @@ def _load_fp8(tensors: Tensors, quantizer: "MxdnnHfQuantizer", name: str) -> tor
     """FP8 with scales of blocks: MXFP8 where the scales are powers of two, at any size of block."""
     codes, scales = tensors[""], tensors.get("_scale_inv")
     if scales is None:
+        if codes.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            raise ValueError(f"{name}: it has FP8 codes, but the checkpoint has no scales for them")
         return codes
     pair = codes.dtype in (torch.int8, torch.uint8)  # two e2m1 codes a byte
     if not pair and codes.dtype != torch.float8_e4m3fn:  # the loader has cast it; each of these types holds e4m3
@@ -180,6 +182,8 @@ class _Load(ConversionOps):
         by_suffix: dict[str, dict] = {}
         for pattern, value in input_dict.items():
             by_suffix.setdefault(self.suffix_of[pattern], {})[pattern] = value
+        if self.merge:
+            self._expect_companions(by_suffix, full_layer_name)
         tensors = {}
         for suffix, values in by_suffix.items():
             if not self.whole & values.keys():
@@ -189,6 +193,15 @@ class _Load(ConversionOps):
             value = next(iter(values.values()))
             tensors[suffix] = value[0] if isinstance(value, list) else value
         return {full_layer_name: self.hf_quantizer.load(tensors, full_layer_name)}
+
+    def _expect_companions(self, by_suffix: dict[str, dict], name: str | None) -> None:
+        """Scales of some of the matrices would be taken for those of all."""
+        counts = []
+        for suffix, values in by_suffix.items():
+            if not self.whole & values.keys():
+                counts.append({p.removesuffix(suffix + "$"): len(value) for p, value in values.items()})
+        if any(count != counts[0] for count in counts):
+            raise ValueError(f"{name}: the checkpoint has codes and scales for different matrices of it")
 
     @property
     def reverse_op(self) -> "_Load":
@@ -304,9 +317,10 @@ class MxdnnHfQuantizer(HfQuantizer):
             sources = list(getattr(converter, "_original_source_patterns", ()))
             suffixes = self.suffixes.get("weight")
             if isinstance(converter, WeightConverter) and suffixes and all(s.endswith(".weight") for s in sources):
-                suffix_of = {source + suffix: suffix for source in sources for suffix in suffixes}
+                # patterns end with the name, since some versions of transformers find them anywhere in it
+                suffix_of = {source + suffix + "$": suffix for source in sources for suffix in suffixes}
                 targets = list(converter._original_target_patterns)
-                whole = {targets[0] + suffix: suffix for suffix in suffixes if suffix}
+                whole = {targets[0] + suffix + "$": suffix for suffix in suffixes if suffix}
                 load = _Load(self, suffix_of | whole, tuple(converter.operations), frozenset(whole))
                 scope = getattr(converter, "scope_prefix", None), getattr(converter, "base_model_prefix", None)
                 converter = WeightConverter(list(load.suffix_of), targets, [load])

@@ -214,6 +214,51 @@ def test_fp8_with_scales_of_powers_of_two_is_mxfp8(directories, name, kind, tmp_
     assert_as_near_as_f32(model, with_weights_of(load(directories[name]), model))
 
 
+def write_fp8_of_experts(source, target, without=None) -> dict[str, torch.Tensor]:
+    """A directory as FP8 models are published: every matrix of every expert has scales of its own. No scales for names
+    that contain `without`. Returns what the matrices stand for, those of experts stacked."""
+    tensors = load_file(source / "model.safetensors")
+    values, experts = {}, {}
+    for name in [n for n in tensors if n.endswith("_proj.weight")]:
+        blocks = tensors[name].float().unflatten(0, (-1, 32)).unflatten(2, (-1, 32))
+        scales = torch.exp2(torch.ceil(torch.log2(blocks.abs().amax((1, 3), keepdim=True) / 448)))
+        codes = (blocks / scales).to(torch.float8_e4m3fn)
+        values[name] = (codes.float() * scales).reshape(tensors[name].shape)
+        tensors[name] = codes.reshape(tensors[name].shape).contiguous()
+        if without is None or without not in name:
+            tensors[name + "_scale_inv"] = scales[:, 0, :, 0].contiguous()
+    save_file(tensors, target / "model.safetensors", {"format": "pt"})
+    config = json.loads((source / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [32, 32]}
+    (target / "config.json").write_text(json.dumps(config))
+    for name in [n for n in values if ".experts." in n]:
+        stem, _, last = name.partition(".experts.")
+        expert, part, _ = last.split(".")
+        experts.setdefault(f"{stem}.experts", {}).setdefault(part, {})[int(expert)] = values.pop(name)
+    for stem, parts in experts.items():
+        stacked = {part: torch.stack([of[e] for e in range(4)]) for part, of in parts.items()}
+        values[stem + ".gate_up_proj"] = torch.cat([stacked["gate_proj"], stacked["up_proj"]], 1)
+        values[stem + ".down_proj"] = stacked["down_proj"]
+    return values
+
+
+def test_fp8_experts_with_scales_of_their_own(directories, tmp_path):
+    values = write_fp8_of_experts(directories["qwen3_moe"], tmp_path)
+    weights = packed(load(tmp_path, MxdnnConfig()))
+    assert weights.keys() == values.keys()
+    for key, weight in weights.items():
+        assert torch.equal(weight.dequantize(torch.float32), values[key]), key
+
+
+@pytest.mark.parametrize("without", ["q_proj", "down_proj", "gate_proj", "experts.2.down_proj"])
+def test_fp8_without_scales_is_refused(directories, tmp_path, monkeypatch, caplog, without):
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    write_fp8_of_experts(directories["qwen3_moe"], tmp_path, without)
+    with pytest.raises(RuntimeError, match="issues during automatic conversion"):
+        load(tmp_path, MxdnnConfig())
+    assert "no scales for them" in caplog.text or "for different matrices" in caplog.text
+
+
 def test_fp8_with_floating_scales_is_quantised_anew_on_request_only(directories, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
     write_fp8(monkeypatch, directories["llama"], tmp_path, weight_block_size=(32, 32))
