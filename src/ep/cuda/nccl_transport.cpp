@@ -17,7 +17,7 @@ ncclComm_t communicator_of(const void *communicator, size_t size) {
         refuse(mxdnn_invalid_arguments, "size is " + std::to_string(size) + "; an ncclComm_t has "
                                                 + std::to_string(sizeof(ncclComm_t)) + " bytes");
     ncclComm_t caller;
-    std::memcpy(&caller, communicator, sizeof(caller));
+    std::memcpy(&caller, communicator, size);
     if (!caller) refuse(mxdnn_invalid_arguments, "the communicator is NULL");
     return caller;
 }
