@@ -53,7 +53,7 @@ bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to)
     if (from.family != quant_family_t::mx) return false;
     if (bits(from) != 8) return false;
     if (to.elem == mxdnn_f4_e2m1) return to.scale_dt == mxdnn_e8m0 || to.scale_dt == mxdnn_f8_e4m3;
-    // From f8_e5m2 to s4 this way gives other bits than the reference, so values are computed.
+    // Bounds of codes of s4 that no magnitude reaches are 255, which is a number of f8_e5m2.
     if (to.elem == mxdnn_s4)
         return from.elem != mxdnn_f8_e5m2 && to.zp == zero_point_kind_t::none && to.scale_bytes == 2
                && to.block % int(mx_block) == 0 && to.block <= recode_t::most_block;
