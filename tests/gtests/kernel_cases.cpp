@@ -128,11 +128,13 @@ uint32_t random_scale(rng_t &g, data_type_t dt) {
 
 matrix_t::element_t matrix_t::element_of(uint32_t code, uint32_t scale, uint32_t zero_point) const {
     const quant_t &q = format.quant;
-    element_t e = {decode(format.dt, code), decode(q.scale_dt, scale), 0};
+    element_t e = {decode(format.dt, code), decode(q.scale_dt, scale), 0, 0};
     if (format.dt == mxdnn_s8 && q.scale_dt != mxdnn_e8m0) e.code /= s8_t::step; // integers
-    if (q.zp == zero_point_kind_t::none) return e;
-    e.zero = decode(q.zp_dt, zero_point);
-    e.code -= q.zp == zero_point_kind_t::u8 ? e.zero : float(code_of_added(q.zp));
+    if (q.zp != zero_point_kind_t::none) {
+        e.zero = decode(q.zp_dt, zero_point);
+        e.code -= q.zp == zero_point_kind_t::u8 ? e.zero : float(code_of_added(q.zp));
+    }
+    e.tile = decode(mxdnn_bf16, encode(mxdnn_bf16, value(e)));
     return e;
 }
 
@@ -199,7 +201,7 @@ want_t want_on_tiles(const float *x, const matrix_t &w, int64_t n) {
     want_t want;
     double magnitude = 0, flushed = 0;
     for (int64_t k = 0; k < w.shape.K; k++) {
-        const double v = decode(mxdnn_bf16, encode(mxdnn_bf16, w.value(k, n)));
+        const double v = w.element(k, n).tile;
         want.value += x[k] * v;
         magnitude += std::fabs(x[k] * v);
         flushed += std::isfinite(x[k]) ? std::fabs(double(x[k])) * std::exp2(-126) : 0;

@@ -100,26 +100,26 @@ struct matrix_t {
 
     void fill(rng_t &g);
 
-    // An element is (code * scale) [+ zero]; the code less its zero point, exact.
+    // An element is (code * scale) [+ zero]; the code less its zero point, exact. On tiles it is bf16.
     struct element_t {
-        float code, scale, zero;
+        float code, scale, zero, tile;
     };
     const element_t &element(int64_t k, int64_t n) const {
         if (!fresh_) read();
         return elements_[size_t(n * shape.K + k)];
     }
     // The format's rule, in f32.
-    float value(int64_t k, int64_t n) const {
-        const element_t &e = element(k, n);
-        const float product = mul_f32(e.code, e.scale);
-        return is_added(format.quant.zp) ? add_f32(product, e.zero) : product;
-    }
+    float value(int64_t k, int64_t n) const { return value(element(k, n)); }
 
 private:
     // Codes and scales as filled in, or as read once through the layout's map, which is slow.
     mutable std::vector<element_t> elements_;
     mutable bool fresh_ = false;
 
+    float value(const element_t &e) const {
+        const float product = mul_f32(e.code, e.scale);
+        return is_added(format.quant.zp) ? add_f32(product, e.zero) : product;
+    }
     element_t element_of(uint32_t code, uint32_t scale, uint32_t zero_point) const;
     void read() const;
 };
