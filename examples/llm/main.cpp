@@ -9,6 +9,7 @@
 
 #include "commands/commands.hpp"
 #include "common/command_line.hpp"
+#include "common/standard_output.hpp"
 
 namespace {
 
@@ -123,10 +124,11 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+    int status = 1;
     try {
-        return run(argc, argv);
+        status = run(argc, argv);
     } catch (const std::exception &e) {
         fprintf(stderr, "mxdnn-llm: %s\n", e.what());
-        return 1;
     }
+    return end_of_output("mxdnn-llm", status);
 }

@@ -21,6 +21,7 @@
 
 #include "commands.hpp"
 #include "common/command_line.hpp"
+#include "common/standard_output.hpp"
 #include "common/weight_formats.hpp"
 
 extern char **environ;
@@ -153,10 +154,11 @@ int run(int argc, char **argv) {
 } // namespace minilm
 
 int main(int argc, char **argv) {
+    int status = 1;
     try {
-        return minilm::run(argc, argv);
+        status = minilm::run(argc, argv);
     } catch (const std::exception &e) {
         fprintf(stderr, "minilm: %s\n", e.what());
-        return 1;
     }
+    return end_of_output("minilm", status);
 }

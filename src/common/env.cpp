@@ -42,11 +42,11 @@ int number(const char *name, int otherwise) {
     if (v.empty()) return otherwise;
     constexpr int most = 1 << 30;
     int64_t n = 0;
-    bool digits = true;
-    for (const char c : v) {
-        digits = digits && c >= '0' && c <= '9';
+    const bool digits = std::all_of(v.begin(), v.end(), [&](char c) {
+        if (c < '0' || c > '9') return false;
         n = std::min<int64_t>(n * 10 + (c - '0'), int64_t(most) + 1);
-    }
+        return true;
+    });
     if (digits && n <= most) return int(n);
     fprintf(stderr, "mxdnn: %s is '%s'; it is a whole number from 0 to %d\n", name, v.c_str(), most);
     return otherwise;

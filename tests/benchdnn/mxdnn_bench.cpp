@@ -21,6 +21,7 @@
 #include "benchdnn/moe_unpermute/problem.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
+#include "common/standard_output.hpp"
 #include "cpu/cpu_settings.hpp"
 
 namespace bench {
@@ -287,18 +288,8 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
     if (help) throw answered_t{};
 }
 
-} // namespace
-
-} // namespace bench
-
-int main(int argc, char **argv) {
-    // Peers with OpenMP must not spin while the library's threads are being timed; their runtime
-    // reads this when it is loaded, which is before main.
-    if (!std::getenv("OMP_WAIT_POLICY")) {
-        setenv("OMP_WAIT_POLICY", "passive", 1);
-        execv("/proc/self/exe", argv);
-    }
-    using namespace bench;
+// The status of the program.
+int run(int argc, char **argv) {
     try {
         for (int i = 1; i < argc; i++) take(argv[i], ".", 0);
     } catch (const usage_error_t &e) {
@@ -334,4 +325,18 @@ int main(int argc, char **argv) {
         return 2;
     }
     return tally.failed ? 1 : 0;
+}
+
+} // namespace
+
+} // namespace bench
+
+int main(int argc, char **argv) {
+    // Peers with OpenMP must not spin while the library's threads are being timed; their runtime
+    // reads this when it is loaded, which is before main.
+    if (!std::getenv("OMP_WAIT_POLICY")) {
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        execv("/proc/self/exe", argv);
+    }
+    return end_of_output("mxdnn-bench", bench::run(argc, argv));
 }

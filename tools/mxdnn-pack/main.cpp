@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxdnn-pack: packs the weights of a safetensors or GGUF file, for this machine or another;
 // doc/reference/mxdnn-pack.md.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <new>
 
@@ -12,6 +10,7 @@
 #include "commands.hpp"
 #include "common/command_line.hpp"
 #include "common/interrupt.hpp"
+#include "common/standard_output.hpp"
 #include "common/weight_formats.hpp"
 #include "common/weight_rule.hpp"
 
@@ -125,11 +124,5 @@ int main(int argc, char **argv) {
         fprintf(stderr, "mxdnn-pack: %s\n", e.what());
     }
     if (interrupt::received()) interrupt::finish(interrupt::received());
-    // What was not written was not said; to a reader that has gone there is nothing to say.
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno != EPIPE)
-            fprintf(stderr, "mxdnn-pack: cannot write to standard output: %s\n", strerror(errno));
-        return 1;
-    }
-    return status;
+    return end_of_output("mxdnn-pack", status);
 }

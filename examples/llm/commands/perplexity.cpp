@@ -39,6 +39,8 @@ void perplexity(const options_t &o) {
 
     model_t m = load_model(o);
     const size_t window = size_t(o.context ? o.context : std::min<int64_t>(512, m.config.positions));
+    if (window < 2)
+        throw std::runtime_error("the model has one position; a token is predicted from another one");
     session_t s(m, 1, int64_t(window));
     double sum = 0;
     int64_t count = 0;

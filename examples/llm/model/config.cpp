@@ -4,12 +4,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 
 #include <sys/stat.h>
 
+#include "common/input_file.hpp"
 #include "config_gguf.hpp"
 #include "mxdnn-pack/json_text.hpp"
 #include "synthetic.hpp"
@@ -79,7 +79,7 @@ private:
     std::string named(const char *key) const { return "'" + (named_ ? named_(key) : std::string(key)) + "'"; }
 };
 
-constexpr int64_t max_text = 1 << 20; // bytes of config.json
+constexpr uint64_t max_text = 1 << 20; // bytes of config.json
 constexpr int64_t max_positions = int64_t(1) << 24;
 
 rope_t read_rope(const reader_t &r, double theta) {
@@ -251,13 +251,11 @@ config_t read_config(const std::string &model) {
     const size_t slash = model.rfind('/');
     const std::string path =
             (is_folder ? model + "/" : model.substr(0, slash == model.npos ? 0 : slash + 1)) + "config.json";
-    std::ifstream file(path);
-    if (!file) throw std::runtime_error("cannot open " + path + ": " + strerror(errno));
-    std::string text(size_t(max_text) + 1, '\0');
-    file.read(&text[0], std::streamsize(text.size()));
-    text.resize(size_t(file.gcount()));
-    if (text.size() > size_t(max_text))
+    const input_file_t file(path);
+    if (file.size() > max_text)
         throw std::runtime_error(path + " has more than " + std::to_string(max_text) + " bytes");
+    std::string text(size_t(file.size()), '\0');
+    file.read(0, file.size(), &text[0]);
     return parse_config(mxdnn_pack::parse_json(text, path), path);
 }
 

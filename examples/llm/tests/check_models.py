@@ -269,6 +269,9 @@ def wrong_files() -> None:
     with open(f"{folder}/config.json", "w") as f:
         f.write("[" * 100_000)
     refuses("config.json", folder)
+    os.remove(f"{folder}/config.json")
+    os.mkfifo(f"{folder}/config.json")
+    refuses("config.json: it is not a regular file", folder)
     refuses("cannot open nowhere", "nowhere")
 
 
@@ -282,6 +285,17 @@ def wrong_command_lines() -> None:
         assert done.returncode == 2 and done.stderr.startswith(words), (words, done.returncode, done.stderr)
     done = subprocess.run([LLM, "generate", "shape:gpt-oss-tiny", "a text"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "takes tokens, not a text" in done.stderr, done.stderr
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([LLM, "describe", os.path.join(GOLDEN, "llama")], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
+    assert done.returncode == 1 and "cannot write to standard output" in done.stderr, done.stderr
+    # One position: nothing is predicted.
+    folder = changed(lambda c, t: c.update(max_position_embeddings=1, rope_parameters=None))
+    shutil.copy(os.path.join(GOLDEN, "gpt-oss", "tokenizer.json"), folder)
+    with open("text", "w") as f:
+        f.write("the hello of there")
+    done = subprocess.run([LLM, "perplexity", folder, "text"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "one position" in done.stderr, (done.stdout, done.stderr)
 
 
 def main() -> None:
