@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "cpu/x64/reorder/body_ahead.hpp"
 #include "cpu/x64/reorder/body_decode.hpp"
 #include "cpu/x64/reorder/body_decode_words.hpp"
 
@@ -525,17 +526,19 @@ MXDNN_INLINE decoding_t make_decoding(
 
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
         const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst,
-        int64_t line_bytes, write_t how) {
+        int64_t line_bytes, const ahead_t &ahead, write_t how) {
     const bool is_affine = f.family == quant_family_t::affine;
+    prefetcher_t fetcher(ahead, lines);
     if (tables && (!is_affine || n % f.block == 0)) {
         for (int l = 0; l < lines; l++) {
+            fetcher.step();
             uint8_t *to = static_cast<uint8_t *>(dst) + l * line_bytes;
             if (is_affine) {
                 const line_params_t p = {params.scales + l * f.scale_bytes, nullptr, params.pitch};
                 if (!look_up_line_of_integers(codes + l * pitch, n, f.block, *tables, p.scales, p.pitch,
                             reinterpret_cast<uint16_t *>(to), goes_around(how, to)))
-                    dequantise(
-                            f, codes + l * pitch, pitch, 1, n, global, p, nullptr, dt, to, line_bytes, how);
+                    dequantise(f, codes + l * pitch, pitch, 1, n, global, p, nullptr, dt, to, line_bytes, {},
+                            how);
                 continue;
             }
             look_up_line(codes + l * pitch, n, f.block, *tables, params.scales + l, params.pitch,
@@ -554,6 +557,7 @@ void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, in
         const decoding_t d = make_decoding(b, blocks * 4, f, global, dt);
         for (int l = 0; l < some; l++) {
             uint8_t *to = static_cast<uint8_t *>(dst) + (first + l) * line_bytes;
+            fetcher.step();
             d.line(codes + (first + l) * pitch, n, f.block, b, l, to, goes_around(how, to));
         }
     }
@@ -561,9 +565,10 @@ void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, in
 
 void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int n,
         float global, const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes,
-        write_t how) {
+        const ahead_t &ahead, write_t how) {
     blocks_t b;
     clear_blocks(b, n);
+    prefetcher_t fetcher(ahead, rows);
     for (int first = 0; first < rows; first += f.block) {
         const int64_t skip = first / f.block * params.pitch;
         load_line_codes(f.scale_bytes, b.scale, params.scales + skip * f.scale_bytes, n);
@@ -571,6 +576,7 @@ void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitc
         const decoding_t d = make_decoding(b, n, f, global, dt);
         for (int r = first; r < min_of(first + f.block, rows); r++) {
             uint8_t *to = static_cast<uint8_t *>(dst) + r * row_bytes;
+            fetcher.step();
             d.row(codes + r * pitch, n, b, to, goes_around(how, to));
         }
     }

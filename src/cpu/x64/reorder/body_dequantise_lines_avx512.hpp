@@ -102,7 +102,7 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
             for (int l = 0; l < lines_at_once; l++)
                 unpack_row(storage, from + l * line_bytes, dst.rows, bytes[l]);
             dequantise(f, bytes[0], reorder_max_length, lines_at_once, dst.rows, global, p, nullptr, dst.dt,
-                    to, dst.line_bytes, how);
+                    to, dst.line_bytes, {}, how);
             continue;
         }
         for (int l = 0; l < lines_at_once; l++) {

@@ -4,6 +4,7 @@
 // stand in them.
 #pragma once
 
+#include "cpu/x64/reorder/body_ahead.hpp"
 #include "cpu/x64/reorder/body_n16.hpp"
 #include "cpu/x64/reorder/body_n64_bits.hpp"
 
@@ -210,11 +211,18 @@ void n64_pack(const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64
         pack_pair<L>(a, b, step, p, around);
     });
 }
+// The words of a pair in a later step. Without one these are being read anyway.
+template <typename L>
+MXDNN_INLINE void fetch_words(const uint8_t *step, int64_t ahead, int pair) {
+    prefetch_line(step + ahead + 64 * pair);
+    if (L::bits == 6 && pair % 2 == 0) prefetch_line(step + ahead + n64_step_bytes + 32 * pair);
+}
 // Step by step: a few hundred bytes of each line are in cache.
 template <typename L>
-void n64_unpack(const code_tiles_t &from, uint8_t *codes, int64_t pitch) {
+void n64_unpack(const code_tiles_t &from, int64_t ahead, uint8_t *codes, int64_t pitch) {
     for_n64_steps<L>(from, [&](int r, const uint8_t *step) {
         for (int p = 0; p < n64_pairs; p++) {
+            fetch_words<L>(step, ahead, p);
             uint8_t *a = codes + n64_column(p) * pitch + r;
             unpack_pair<L>(step, p, a, a + 8 * pitch);
         }
@@ -235,9 +243,10 @@ void n64_pack_nibbles(
             });
 }
 template <typename L>
-void n64_unpack_nibbles(const code_tiles_t &from, uint8_t *nibbles, int64_t pitch) {
+void n64_unpack_nibbles(const code_tiles_t &from, int64_t ahead, uint8_t *nibbles, int64_t pitch) {
     for_n64_steps<L>(from, [&](int r, const uint8_t *step) {
         for (int p = 0; p < n64_pairs; p++) {
+            fetch_words<L>(step, ahead, p);
             const two_rows_t w = load_words<L>(step + 64 * p);
             __m256i even = low_bytes(w.v[0], w.v[1]), odd = high_bytes(w.v[0], w.v[1]);
             uint8_t *const at = nibbles + n64_column(p) * pitch + r / 2;

@@ -78,7 +78,7 @@ void fill_entry(const recode_t &r, uint32_t from, uint32_t to, uint8_t *codes) {
         __builtin_memcpy(scales[1] + i * r.to.scale_bytes, &to, size_t(r.to.scale_bytes));
     }
     dequantise(r.from, x, recode_t::codes, 1, recode_t::codes, r.from_global, {scales[0], nullptr, 1},
-            nullptr, mxdnn_f32, values, sizeof(values), write_t::cached);
+            nullptr, mxdnn_f32, values, sizeof(values), {}, write_t::cached);
     quantise(r.to, true, {values, mxdnn_f32, sizeof(values), 1, max_of(r.to.block, encode_step), nullptr},
             r.to_global, {scales[1], nullptr, 1}, y, n, false, write_t::cached);
     __builtin_memcpy(codes, y, recode_t::codes);

@@ -47,6 +47,13 @@ struct nibble_tables_t {
     uint8_t bytes[256][32];
 };
 
+// What is prefetched while something else is processed: runs of so many bytes.
+struct ahead_t {
+    const uint8_t *data = nullptr;
+    int64_t apart = 0; // from run to run
+    int bytes = 0, runs = 0;
+};
+
 // `n` positions of `lines` lines that are line_bytes apart.
 struct source_lines_t {
     const void *data = nullptr;
@@ -155,16 +162,16 @@ struct panel_codec_t {
     int bits, columns, row_step;
 
     // Copies columns of codes, a byte each, to and from tiles. For 6-bit codes the upper bits of a byte are
-    // ignored. `ahead`: bytes from the lines to the next ones, which are prefetched; 0: none.
+    // ignored. `ahead`: bytes from what is read to what is read next, which is prefetched; 0: nothing is.
     void (*pack)(const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
-    void (*unpack)(const code_tiles_t &from, uint8_t *codes, int64_t pitch);
+    void (*unpack)(const code_tiles_t &from, int64_t ahead, uint8_t *codes, int64_t pitch);
     // The same for rows of codes.
     void (*pack_rows)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
     void (*unpack_rows)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns with two codes in a byte, as in plain memory; null unless codes have 4 bits.
     void (*pack_nibbles)(
             const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
-    void (*unpack_nibbles)(const code_tiles_t &from, uint8_t *nibbles, int64_t pitch);
+    void (*unpack_nibbles)(const code_tiles_t &from, int64_t ahead, uint8_t *nibbles, int64_t pitch);
     // Copies scales or zero points, [block][columns] of so many bytes each, with rows `pitch` bytes apart, to
     // and from their order in a tile.
     void (*pack_params)(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params);
@@ -190,13 +197,13 @@ struct reorder_kernels_t {
     // Computes the values of codes as f32, bf16 or f16. `tables` may be null.
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n,
             float global, const line_params_t &params, const nibble_tables_t *tables, data_type_t dt,
-            void *dst, int64_t line_bytes, write_t how);
+            void *dst, int64_t line_bytes, const ahead_t &ahead, write_t how);
     // Tables for dequantise() to bf16 with this global scale: of f4_e2m1, or of s4 with bf16 scales.
     void (*fill_tables)(const block_format_t &f, float global, nibble_tables_t &tables);
     // The same for rows, as quantise_rows() has them.
     void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines,
             float global, const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes,
-            write_t how);
+            const ahead_t &ahead, write_t how);
     // The largest finite magnitude, as f32 bits.
     uint32_t (*finite_amax)(const source_lines_t &src);
 

@@ -46,6 +46,9 @@ MXDNN_INLINE void fetch_16_lines(const uint8_t *p, int64_t pitch, int bytes) {
         for (int b = 0; b < bytes; b += 64)
             _mm_prefetch(reinterpret_cast<const char *>(p + l * pitch + b), _MM_HINT_T1);
 }
+MXDNN_INLINE void fetch_tile(const uint8_t *p, int bytes) {
+    for (int b = 0; b < bytes; b += 64) prefetch_line(p + b);
+}
 
 template <typename L>
 constexpr panel_codec_t n16_codec() {
@@ -57,8 +60,9 @@ constexpr panel_codec_t n16_codec() {
                     pack_n16(bits, codes + r, pitch, rows, tile, how);
                 });
             },
-            [](const code_tiles_t &from, uint8_t *codes, int64_t pitch) {
+            [](const code_tiles_t &from, int64_t ahead, uint8_t *codes, int64_t pitch) {
                 for_n16_tiles(from, [&](int r, int rows, const uint8_t *tile) {
+                    if (ahead) fetch_tile(tile + ahead, rows * reorder_lines * bits / 8);
                     unpack_n16(bits, tile, rows, codes + r, pitch, write_t::cached);
                 });
             },
@@ -77,8 +81,9 @@ constexpr panel_codec_t n16_codec() {
                 pack_n16_nibbles(nibbles + r / 2, pitch, rows, tile, how);
             });
         };
-        c.unpack_nibbles = [](const code_tiles_t &from, uint8_t *nibbles, int64_t pitch) {
+        c.unpack_nibbles = [](const code_tiles_t &from, int64_t ahead, uint8_t *nibbles, int64_t pitch) {
             for_n16_tiles(from, [&](int r, int rows, const uint8_t *tile) {
+                if (ahead) fetch_tile(tile + ahead, rows * reorder_lines * bits / 8);
                 unpack_n16_nibbles(tile, rows, nibbles + r / 2, pitch, write_t::cached);
             });
         };

@@ -38,7 +38,7 @@ void reorder_worker_t::reorder_group(dim_t line, dim_t end, dim_t pos, const ite
     if (c_.moves)
         move(next);
     else if (!c_.dst.quantised)
-        dequantise();
+        dequantise(next);
     else if (c_.by_rows)
         quantise_rows(next);
     else

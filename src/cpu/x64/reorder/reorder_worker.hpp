@@ -111,7 +111,9 @@ private:
     void quantise();
     bool quantise_panel(); // false if this is not possible
     void quantise_lines();
-    void dequantise();
+    void dequantise(const item_t &next);
+    // Of the next tiles, what is prefetched while positions i .. i + rows are processed.
+    ahead_t tiles_ahead(const item_t &next, int i, int rows) const;
 
     // ---- values by the kernels for panels: worker_panels.cpp ----
 
@@ -195,9 +197,9 @@ private:
             const code_tiles_t &to, int64_t ahead, write_t how) {
         (codec.bits == 4 ? codec.pack_nibbles : codec.pack)(lines, pitch, to, ahead, how);
     }
-    static void unpack_lines(
-            const panel_codec_t &codec, const code_tiles_t &from, uint8_t *lines, int64_t pitch) {
-        (codec.bits == 4 ? codec.unpack_nibbles : codec.unpack)(from, lines, pitch);
+    static void unpack_lines(const panel_codec_t &codec, const code_tiles_t &from, int64_t ahead,
+            uint8_t *lines, int64_t pitch) {
+        (codec.bits == 4 ? codec.unpack_nibbles : codec.unpack)(from, ahead, lines, pitch);
     }
 
     // Tiles as rows: calls body(row, rows, rows of codes) for some blocks of the packed tiles at a time,

@@ -15,7 +15,7 @@ void reorder_worker_t::load_codes() {
                     s.codec->unpack_rows(tile, rows, codes_ + (i + r) * c_.group + l, c_.group);
                 });
             else
-                s.codec->unpack(from, codes(l) + i, c_.chunk);
+                s.codec->unpack(from, 0, codes(l) + i, c_.chunk);
         });
         return;
     }

@@ -33,7 +33,7 @@ bool reorder_worker_t::move_directly(const item_t &next) {
         if (!nibbles) return false;
         const int pitch = c_.chunk / 2;
         for_tiles(src_, [&](int l, int i, const code_tiles_t &from) {
-            unpack_lines(*c_.src.codec, from, codes_ + l * pitch + i / 2, pitch);
+            unpack_lines(*c_.src.codec, from, 0, codes_ + l * pitch + i / 2, pitch);
         });
         for_tiles(dst_, [&](int l, int i, const code_tiles_t &to) {
             pack_lines(*c_.dst.codec, codes_ + l * pitch + i / 2, pitch, to, 0, how_);
@@ -49,10 +49,13 @@ bool reorder_worker_t::move_directly(const item_t &next) {
     }
     if (c_.src.packed && is_direct(c_.dst)) {
         const int run = length_ * halves / 2;
+        const uint8_t *const then = src_.codes(next.line, next.pos, length_).codes;
         for_tiles(src_, [&](int l, int i, const code_tiles_t &from) {
             for_each_tile(from, [&](int r, int rows, uint8_t *tile) {
+                const bool is_last = i + r + rows >= length_;
                 k_.write_some(later_, rows * src_.columns() * halves / 2);
                 unpack_lines(*c_.src.codec, one_tile(tile, rows),
+                        is_last ? then + l / src_.columns() * src_.panel_bytes() - tile : from.tile_bytes,
                         later_.buffer() + l * run + (i + r) * halves / 2, run);
             });
         });

@@ -66,8 +66,8 @@ void reorder_worker_t::panel_to_lines(const reorder_side_t &side, dim_t line, di
     for (int l = 0; l < lines; l += codec.columns)
         for (int i = 0; i < rows; i += step) {
             if (next) fetch(side.tile(next->line + l, next->pos + i), side.tile_bytes());
-            unpack_lines(
-                    codec, side.codes(line + l, pos + i, step), codes_ + l * pitch + i * halves / 2, pitch);
+            unpack_lines(codec, side.codes(line + l, pos + i, step), 0, codes_ + l * pitch + i * halves / 2,
+                    pitch);
         }
 }
 
@@ -91,7 +91,7 @@ void reorder_worker_t::turn_panels(const panels_values_t &v, dim_t line, dim_t p
     for (int l = 0; l < v.lines; l += columns) {
         if (quantises) {
             for_tiles_of(l, [&](uint8_t *tile, int j) {
-                unpack_lines(tiles, one_tile(tile + header_bytes, v.rows), codes_ + j * pitch, pitch);
+                unpack_lines(tiles, one_tile(tile + header_bytes, v.rows), 0, codes_ + j * pitch, pitch);
                 tiles.unpack_params(f.scale_bytes, tile, blocks, params.scales + j * f.scale_bytes,
                         columns * f.scale_bytes);
                 if (f.zp_bytes)
@@ -134,7 +134,7 @@ void reorder_worker_t::turn_tiles(const panels_values_t &v, dim_t line, dim_t po
         const line_params_t params = {tile, f.zp_bytes ? tile + scales_bytes : nullptr, reorder_lines};
         if (quantises) {
             dst_.fetch_params(line + l + reorder_lines, reorder_lines, pos);
-            unpack_lines(*c_.tile_codec, one_tile(vectors, v.rows), later_.buffer() + l * run, run);
+            unpack_lines(*c_.tile_codec, one_tile(vectors, v.rows), 0, later_.buffer() + l * run, run);
             dst_.write_params(k_, line + l, reorder_lines, pos, v.rows, params, how_);
             continue;
         }

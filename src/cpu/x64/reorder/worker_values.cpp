@@ -112,7 +112,16 @@ void reorder_worker_t::quantise_lines() {
     if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, block_params(), how_);
 }
 
-void reorder_worker_t::dequantise() {
+ahead_t reorder_worker_t::tiles_ahead(const item_t &next, int i, int rows) const {
+    if (!c_.src.packed) return {};
+    // Of the tiles of an item, what corresponds to its rows from i on.
+    const int64_t bytes = src_.tile_bytes() * c_.chunk / src_.tile_rows();
+    const int64_t from = bytes * i / length_ / 64 * 64, to = bytes * (i + rows) / length_ / 64 * 64;
+    return {src_.tile(next.line, next.pos) + from, src_.panel_bytes(), int(to - from),
+            int(div_up(lines_, src_.columns()))};
+}
+
+void reorder_worker_t::dequantise(const item_t &next) {
     const reorder_side_conf_t &src = c_.src;
     src_.read_params(k_, line_, lines_, pos_, length_, block_params());
     if (c_.by_rows && src.packed) {
@@ -121,17 +130,19 @@ void reorder_worker_t::dequantise() {
                 src.codec->unpack_rows(codes_of_panel(src_, l, i), padded, codes_ + l, c_.group);
             k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
                     params_from(src, block_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
-                    dst_.pos_bytes(), how_);
+                    dst_.pos_bytes(), tiles_ahead(next, i, rows), how_);
         });
         return;
     }
     load_codes();
+    const ahead_t ahead = tiles_ahead(next, 0, length_);
     if (c_.by_rows)
         k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), block_params(),
-                c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), how_);
+                c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), ahead, how_);
     else
         k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), block_params(),
-                has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), how_);
+                has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), ahead,
+                how_);
 }
 
 } // namespace x64
