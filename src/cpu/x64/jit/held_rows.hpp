@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a row or two of the source in the first-level cache beside a stream of weights.
+// Keeps a row of the source, or its first half or two short rows, in the first-level cache beside a stream of
+// weights.
 //
 // Each panel of weights reads the same row. Before the next panel does, the weights have driven parts of it
 // out of the cache, whose replacement is not quite that of the least recently used line; and lines that come
@@ -9,6 +10,8 @@
 // The processor fetches the weights by itself meanwhile: weights that wait in the first-level cache would
 // take the place of the row.
 #pragma once
+
+#include <algorithm>
 
 #include "cpu/x64/jit/jit_base.hpp"
 
@@ -20,11 +23,9 @@ class held_rows_t {
 public:
     // Rows of `bytes` bytes. `lines` of each are read with a step.
     held_rows_t(int rows, int64_t bytes, int lines)
-        : rows_(rows), lines_(lines),
-          bytes_(rows <= most_rows && rows * bytes <= most_bytes ? int(bytes) / step_bytes() * step_bytes()
-                                                                 : 0) {}
+        : rows_(rows), lines_(lines), bytes_(int(held_bytes(rows, bytes)) / step_bytes() * step_bytes()) {}
 
-    // Whether this pays: the rows are a part of the cache, and not too short.
+    // Whether this pays: rows are not too short, and two of them not too long.
     bool any() const { return bytes_ > 0; }
 
     // The address of the first row, and the distance of the second one.
@@ -47,8 +48,14 @@ public:
 
 private:
     static constexpr int most_rows = 2;
-    static constexpr int64_t most_bytes = 12 << 10;
+    static constexpr int64_t most_of_one = 8 << 10, most_of_two = 12 << 10;
     static constexpr int line_bytes = 64;
+
+    // Of each row, from its beginning. The rest comes from the second-level cache for every panel.
+    static constexpr int64_t held_bytes(int rows, int64_t bytes) {
+        if (rows == 1) return std::min(bytes, most_of_one);
+        return rows <= most_rows && rows * bytes <= most_of_two ? bytes : 0;
+    }
 
     const int rows_, lines_, bytes_;
     int step_bytes() const { return lines_ * line_bytes; }
