@@ -61,8 +61,8 @@ private:
     int step_bytes() const { return lines_ * line_bytes; }
 
     // The position is relative to the ends of the rows: from -bytes_ to 0. Row addresses of so few rows do
-    // not use these registers.
-    const Xbyak::Reg64 at_ = Xbyak::util::r9, seen_ = Xbyak::util::r10, begin_ = Xbyak::util::r13;
+    // not use these registers, nor do kernels.
+    const Xbyak::Reg64 at_ = Xbyak::util::r11, seen_ = Xbyak::util::r10, begin_ = Xbyak::util::r13;
     const Xbyak::Reg64 end_[most_rows] = {Xbyak::util::r12, Xbyak::util::rbx};
 };
 

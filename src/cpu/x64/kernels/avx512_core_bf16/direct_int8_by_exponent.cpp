@@ -15,6 +15,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/int8_row.hpp"
+#include "cpu/x64/jit/held_rows.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/int8_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
@@ -30,12 +31,11 @@ namespace {
 using Xbyak::Reg64;
 using Xbyak::Zmm;
 
-constexpr int first_level_bytes = 32 << 10; // of the cache
-constexpr int dots = k_step / 4;            // of a step, for each row
-constexpr int tile_steps = 4;               // steps that share a header
-constexpr int bias = 127;                   // of exponents
-constexpr int most_exponent = 254;          // of a normal number, with its bias
-constexpr float last_bit_one = 0x1.8p23f;   // 1.5 * 2^23
+constexpr int dots = k_step / 4;          // of a step, for each row
+constexpr int tile_steps = 4;             // steps that share a header
+constexpr int bias = 127;                 // of exponents
+constexpr int most_exponent = 254;        // of a normal number, with its bias
+constexpr float last_bit_one = 0x1.8p23f; // 1.5 * 2^23
 
 class direct_int8_by_exponent_t : public jit_base_t {
 public:
@@ -53,7 +53,9 @@ private:
     const packed_shape_t shape_;
     const float unit_; // the scale of every block, if row_scaled_
     const int step_bytes_ = k_step * panel_columns * int(shape_.bits) / 8;
-    const int64_t panel_bytes_ = n16_frame_t::panel_bytes(shape_);
+    // Two rows and more wait less if weights are prefetched.
+    static constexpr int held_line_bits = 24; // as many lines for a step of 4 bits as for two of 8
+    const held_rows_t held_{rows_, rows_ == 1 ? shape_.K : 0, held_line_bits / int(shape_.bits)};
 
     const Zmm table_{0}, flip_{1}, scale_{2}, temp_{3};
     Zmm wei(int i) const { return Zmm(4 + i % 2); }
@@ -109,6 +111,11 @@ private:
             load_arg(codes_, offsetof(direct_args_t, dst));
             load_arg(params_, offsetof(direct_args_t, dst_stride));
             fetch_results(codes_, params_, rows_, panels_ * panel_columns);
+        }
+        if (held_.any()) {
+            mov(codes_, slot(args_slot));
+            held_.begin(*this, qword[codes_ + int(offsetof(direct_args_t, src))],
+                    qword[codes_ + int(offsetof(direct_args_t, src_stride))]);
         }
         Xbyak::Label again;
         L(again);
@@ -237,22 +244,19 @@ private:
         load_arg(codes_, offsetof(direct_args_t, wei_stride));
         mov(params_, slot(wei_slot));
         add(params_, codes_);
-        fetch_pages(params_, steps_, panels_ * panel_bytes_);
+        fetch_pages(params_, steps_, panels_ * n16_frame_t::panel_bytes(shape_));
     }
 
-    // More rows than one wait less if weights come to the second-level cache long before. One row waits all
-    // the time. What the processor fetches by itself is enough for it, unless a panel displaces the row from
-    // the first-level cache.
+    // It is better if weights come to the second-level cache long before. Beside a row that is held the
+    // processor fetches them by itself.
     void fetch(const Xbyak::RegExp &at) {
-        if (rows_ == 1) {
-            if (panel_bytes_ + shape_.K > first_level_bytes) prefetcht0(ptr[at + fetch_ahead_]);
-            return;
-        }
+        if (rows_ == 1) return;
         prefetcht0(ptr[at + fetch_ahead_ / 2]);
         prefetcht1(ptr[at + fetch_ahead_ * 8]);
     }
 
     void step(bool by_additions) {
+        if (held_.any()) held_.step(*this);
         for (int b = 0; b < step_bytes_; b += vec_bytes) fetch(codes_ + b);
         prefetcht1(ptr[fetch_]);
         add(fetch_, slot(fetch_slot));
