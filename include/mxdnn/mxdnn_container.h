@@ -81,7 +81,7 @@ mxdnn_status_t MXDNN_API mxdnn_container_read(
  * checksum as they are copied. mxdnn_corrupt_blob: they differ, or packed weights have no checksum. Other
  * statuses are those of mxdnn_container_get_memory_desc() and mxdnn_memory_create().
  *
- * On a CPU weights of 8 MB and more are in large pages then, which mapped bytes are not on every system. */
+ * On a CPU weights of 2 MB and more are in large pages then, which mapped bytes are not on every system. */
 mxdnn_status_t MXDNN_API mxdnn_container_load(
         const_mxdnn_container_t container, size_t index, mxdnn_engine_t engine, mxdnn_memory_t *memory);
 

@@ -292,14 +292,16 @@ TEST(Hpp, DescriptorsAreValues) {
 
 #if defined(__linux__)
 TEST(Hpp, LargeMemoryStartsALargePage) {
-    constexpr int64_t page = 2 << 20, bytes = 4 * page + 1;
+    constexpr int64_t page = 2 << 20;
     mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
-    memory m(memory::desc({bytes}, dt::u8, tag::a), e);
-    char *p = m.map_data<char>();
-    ASSERT_NE(p, nullptr);
-    EXPECT_EQ(uintptr_t(p) % page, 0u);
-    p[0] = p[bytes - 1] = 1;
-    m.unmap_data(p);
+    for (const int64_t bytes : {page, 2 * page + 1, 4 * page + 1}) {
+        memory m(memory::desc({bytes}, dt::u8, tag::a), e);
+        char *p = m.map_data<char>();
+        ASSERT_NE(p, nullptr);
+        EXPECT_EQ(uintptr_t(p) % page, 0u) << bytes;
+        p[0] = p[bytes - 1] = 1;
+        m.unmap_data(p);
+    }
 }
 #endif
 

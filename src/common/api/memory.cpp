@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sys/mman.h>
 
@@ -14,11 +15,13 @@ namespace {
 // pages of 4 KB, address translation takes a good part of that time.
 void *allocate_host(size_t bytes) {
 #if defined(MADV_HUGEPAGE)
-    constexpr size_t page = 2 << 20, least = 4 * page;
-    if (bytes >= least) {
-        const size_t pages = round_up(bytes, page);
-        void *const p = std::aligned_alloc(page, pages);
-        if (p) (void)madvise(p, pages, MADV_HUGEPAGE); // a hint: failure does not matter
+    constexpr size_t page = 2 << 20, many = 4;
+    if (bytes >= page) {
+        // A large page for the rest would waste too much if there are few others.
+        const size_t pages = bytes >= many * page ? round_up(bytes, page) : bytes / page * page;
+        void *p = nullptr;
+        if (posix_memalign(&p, page, std::max(bytes, pages)) != 0) return nullptr;
+        (void)madvise(p, pages, MADV_HUGEPAGE); // a hint: failure does not matter
         return p;
     }
 #endif

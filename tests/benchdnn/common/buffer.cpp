@@ -11,7 +11,7 @@ namespace bench {
 
 void prefer_large_pages(void *memory, size_t bytes) {
 #if defined(MADV_HUGEPAGE)
-    if (bytes >= 8 << 20) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    if (bytes >= 2 << 20) (void)madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
 }
 
