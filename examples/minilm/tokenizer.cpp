@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "common/container/safetensors_format.hpp"
 #include "common/container/utf8.hpp"
 #include "unicode/unicode.hpp"
 
@@ -46,8 +47,9 @@ void tokenizer_t::index(const std::string &name) {
         pieces_.push_back(piece);
         const bool inner = piece.size() > 2 && piece.substr(0, 2) == "##";
         if (!(inner ? inner_.emplace(piece.substr(2), id) : first_.emplace(piece, id)).second)
-            throw std::runtime_error(name + " has the piece '" + std::string(piece)
-                                     + "' twice, the second time in line " + std::to_string(id + 1));
+            throw std::runtime_error(name + " has the piece "
+                                     + mxdnn::impl::safetensors::shown(std::string(piece))
+                                     + " twice, the second time in line " + std::to_string(id + 1));
     }
     pad_ = special("[PAD]", name);
     unk_ = special("[UNK]", name);

@@ -43,7 +43,7 @@ inline void refused_or(const std::function<void()> &call) {
     try {
         call();
     } catch (const std::exception &e) {
-        FUZZ_CHECK(e.what()[0] != 0);
+        FUZZ_CHECK(is_sentence(e.what()));
     }
 }
 

@@ -15,6 +15,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 std::vector<fuzz_input_t> fuzz_seeds();
 
+// Whether a terminal can print it: bytes of an input have become escapes.
+inline bool is_sentence(const char *text) {
+    for (const char *c = text; *c; c++)
+        if (static_cast<unsigned char>(*c) < 0x20 || *c == 0x7f) return false;
+    return *text != 0;
+}
+
 #define FUZZ_CHECK(condition)                                                                                \
     do {                                                                                                     \
         if (!(condition)) {                                                                                  \

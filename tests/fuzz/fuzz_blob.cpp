@@ -24,7 +24,7 @@ void examine_use(const memory_desc_t &md, const bytes_t &blob) {
     FUZZ_CHECK(mxdnn_memory_desc_create_with_sized_blob(&read, blob.data(), blob.size()) == mxdnn_success);
     FUZZ_CHECK(mxdnn_memory_desc_create_with_sized_blob(&plain, blob.data(), blob.size() - 1)
                == mxdnn_corrupt_blob);
-    FUZZ_CHECK(plain == nullptr && mxdnn_get_last_error()[0] != 0);
+    FUZZ_CHECK(plain == nullptr && is_sentence(mxdnn_get_last_error()));
     for (const mxdnn_engine_t engine : engines) {
         mxdnn_blob_verdict_t verdict = mxdnn_blob_corrupt;
         FUZZ_CHECK(mxdnn_memory_desc_check_blob(engine, blob.data(), blob.size(), &verdict) == mxdnn_success);
@@ -35,7 +35,7 @@ void examine_use(const memory_desc_t &md, const bytes_t &blob) {
         mxdnn_primitive_desc_t pd = nullptr;
         const status_t unpacks =
                 mxdnn_mx_reorder_primitive_desc_create(&pd, read, engines[0], plain, engines[0], nullptr);
-        FUZZ_CHECK(unpacks == mxdnn_success || (!pd && mxdnn_get_last_error()[0] != 0));
+        FUZZ_CHECK(unpacks == mxdnn_success || (!pd && is_sentence(mxdnn_get_last_error())));
         mxdnn_primitive_desc_destroy(pd);
     }
     mxdnn_memory_desc_destroy(plain);

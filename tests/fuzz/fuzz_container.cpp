@@ -36,7 +36,7 @@ bool examine(const fuzz_input_t &given) {
     const mxdnn_status_t status = mxdnn_container_create_from_bytes(&h.c, bytes.data(), bytes.size());
     if (status != mxdnn_success) {
         FUZZ_CHECK(status == mxdnn_corrupt_blob);
-        FUZZ_CHECK(mxdnn_get_last_error()[0] != 0);
+        FUZZ_CHECK(is_sentence(mxdnn_get_last_error()));
         return false;
     }
     const uint64_t length = load_le<8>(bytes.data());

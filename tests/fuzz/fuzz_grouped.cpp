@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 mxdnn_primitive_execute(primitive.get(), f.stream.get(), int(args.size()), args.data());
         FUZZ_CHECK(status == mxdnn_success || status == mxdnn_invalid_arguments);
         if (status != mxdnn_success) {
-            FUZZ_CHECK(mxdnn_get_last_error()[0] != 0);
+            FUZZ_CHECK(is_sentence(mxdnn_get_last_error()));
             for (const float v : dst) FUZZ_CHECK(v == poison);
         }
         if (&primitive == &f.primitives[size_t(grouping)].front()) {

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "safetensors.hpp"
+
 namespace patterns {
 
 namespace {
@@ -44,7 +46,7 @@ private:
 
     [[noreturn]] void refuse(const std::string &what) const {
         throw std::runtime_error(
-                what + " at character " + std::to_string(at_) + " of '" + text_.substr(0, 200) + "'");
+                what + " at character " + std::to_string(at_) + " of " + safetensors::shown(text_));
     }
     bool more() const { return at_ < text_.size(); }
     bool skip(char c) {

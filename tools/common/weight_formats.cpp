@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "common/formats/named_formats.hpp"
+#include "safetensors.hpp"
 
 namespace weight_formats {
 
@@ -99,7 +100,8 @@ const format_t &find_format(std::string_view name) {
         if (name == f.name) return f;
         known += (known.empty() ? "" : ", ") + std::string(f.name);
     }
-    throw std::runtime_error("there is no format '" + std::string(name) + "'; known are " + known);
+    throw std::runtime_error(
+            "there is no format " + safetensors::shown(std::string(name)) + "; known are " + known);
 }
 
 namespace {

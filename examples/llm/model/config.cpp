@@ -17,8 +17,12 @@
 namespace llm {
 
 using nlohmann::json;
+using safetensors::shown;
 
 namespace {
+
+// A value that a file gives, as a terminal can print it.
+std::string printed(const json &value) { return value.dump(-1, ' ', true).substr(0, 40); }
 
 // Values of a JSON object by key, with sentences for what is wrong.
 class reader_t {
@@ -41,7 +45,7 @@ public:
         const bool is_large = is_whole && v->is_number_unsigned() && v->get<uint64_t>() > uint64_t(most);
         if (!is_whole || is_large || v->get<int64_t>() < 1 || v->get<int64_t>() > most)
             refuse(named(key) + " must be a whole number from 1 to " + std::to_string(most)
-                    + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
+                    + (v ? ", not " + printed(*v) : "; it is missing"));
         return v->get<int64_t>();
     }
     double number(const char *key, double least, double most, std::optional<double> otherwise = {}) const {
@@ -50,7 +54,7 @@ public:
         const double d = v && v->is_number() ? v->get<double>() : NAN;
         if (!(d >= least && d <= most))
             refuse(named(key) + " must be a number from " + json(least).dump() + " to " + json(most).dump()
-                    + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
+                    + (v ? ", not " + printed(*v) : "; it is missing"));
         return d;
     }
     bool flag(const char *key, bool otherwise) const {
@@ -111,8 +115,7 @@ rope_t read_rope(const reader_t &r, double theta) {
         if (!(rope.high_factor > rope.low_factor))
             p.refuse("'high_freq_factor' must be above 'low_freq_factor'");
     } else {
-        p.refuse("there is no rope_type '" + kind.substr(0, 40)
-                 + "'; known are default, linear, yarn, llama3");
+        p.refuse("there is no rope_type " + shown(kind) + "; known are default, linear, yarn, llama3");
     }
     return rope;
 }
@@ -141,7 +144,7 @@ config_t read_llama(const reader_t &r) {
     c.has_mlp_bias = r.flag("mlp_bias", false);
     c.rope = read_rope(r, 10000);
     if (const std::string act = r.text("hidden_act", "silu"); act != "silu")
-        r.refuse("'hidden_act' is '" + act.substr(0, 40) + "'; models with 'silu' can be run");
+        r.refuse("'hidden_act' is " + shown(act) + "; models with 'silu' can be run");
     return c;
 }
 
@@ -160,7 +163,7 @@ void add_gpt_oss(config_t &c, const reader_t &r) {
             const json &t = (*types)[i];
             is_windowed = t == "sliding_attention";
             if (!is_windowed && t != "full_attention")
-                r.refuse("'layer_types' has " + t.dump().substr(0, 40)
+                r.refuse("'layer_types' has " + printed(t)
                          + "; known are sliding_attention and full_attention");
         }
         c.layers[i].window = is_windowed ? window : 0;
@@ -232,8 +235,7 @@ config_t parse_config(const json &j, const std::string &path, const key_name_t &
             known += (known.empty() ? "" : ", ") + std::string(f.model_type);
         }
         if (!family)
-            r.refuse("'model_type' is '" + type.substr(0, 40)
-                     + "'; models of these types can be run: " + known);
+            r.refuse("'model_type' is " + shown(type) + "; models of these types can be run: " + known);
         c = family->read(r);
         c.family = family->model_type;
     }

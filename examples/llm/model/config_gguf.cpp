@@ -13,6 +13,7 @@
 namespace llm {
 
 using nlohmann::json;
+using safetensors::shown;
 
 namespace {
 
@@ -74,7 +75,7 @@ private:
             if (name_ == a.gguf) return a;
             known += (known.empty() ? "'" : ", '") + std::string(a.gguf) + "'";
         }
-        refuse("the architecture is '" + name_.substr(0, 40) + "'; GGUF files of " + known + " can be run");
+        refuse("the architecture is " + shown(name_) + "; GGUF files of " + known + " can be run");
     }
     std::string key(const char *word) const { return name_ + "." + word; }
     const gguf::value_t *find(const char *word) const { return file_.find(key(word)); }
@@ -102,8 +103,7 @@ json gguf_reader_t::rope_scaling() const {
     const std::string kind(v ? v->string() : "none");
     if (kind == "none") return json::object();
     if (kind != "linear" && kind != "yarn")
-        refuse("'" + key("rope.scaling.type") + "' is '" + kind.substr(0, 40)
-                + "'; known are none, linear and yarn");
+        refuse("'" + key("rope.scaling.type") + "' is " + shown(kind) + "; known are none, linear and yarn");
     json j = {{"rope_type", kind}, {"truncate", is_.truncates}};
     for (const word_t &w : rope_words) put(w, j);
     if (kind == "yarn" && !j.contains("original_max_position_embeddings"))

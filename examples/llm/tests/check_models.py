@@ -245,6 +245,9 @@ def wrong_files() -> None:
     refuses("cannot be rotated in pairs", changed(lambda c, t: c.update(head_dim=7)))
     refuses("7 of 6 experts", changed(lambda c, t: c.update(num_experts_per_tok=7)))
     refuses("'model_type' is 'bert'", changed(lambda c, t: c.update(model_type="bert")))
+    # What a terminal would obey is escaped.
+    refuses("'model_type' is '\\x1b[2J'", changed(lambda c, t: c.update(model_type="\x1b[2J")))
+    refuses('from 1 to 65536, not "\\u009b2J"', changed(lambda c, t: c.update(hidden_size="\x9b2J")))
     refuses("'layer_types'", changed(lambda c, t: c.update(layer_types=["full_attention"])))
     refuses("rope_type", changed(lambda c, t: c.update(rope_parameters={"rope_type": "other", "factor": 2})))
 
