@@ -21,6 +21,19 @@ uint8_t code_of(float x, float step) {
     return uint8_t(int8_t(std::nearbyint(std::fmin(std::fmax(x / step, -127.f), 127.f))));
 }
 
+// Rounds x towards zero to bf16, and returns that.
+std::vector<uint16_t> upper_halves(std::vector<float> &x) {
+    std::vector<uint16_t> words(x.size());
+    for (size_t i = 0; i < x.size(); i++) {
+        uint32_t bits;
+        std::memcpy(&bits, &x[i], sizeof(bits));
+        words[i] = uint16_t(bits >> 16);
+        bits &= 0xffff0000u;
+        std::memcpy(&x[i], &bits, sizeof(bits));
+    }
+    return words;
+}
+
 void check(const row_kernels_t &k) {
     std::mt19937 g(1);
     std::vector<float> x(1000);
@@ -36,10 +49,39 @@ void check(const row_kernels_t &k) {
                 if (!std::isfinite(x[i])) x[i] = step;
             }
             const size_t n = x.size() - g() % 40;
-            k.to_s8(x.data(), step, codes.data(), int64_t(n));
+            k.to_s8(mxdnn_f32, x.data(), step, codes.data(), int64_t(n));
             for (size_t i = 0; i < n; i++)
                 ASSERT_EQ(codes[i], code_of(x[i], step)) << x[i] << " by steps of " << step;
+            const std::vector<uint16_t> words = upper_halves(x);
+            k.to_s8(mxdnn_bf16, words.data(), step, codes.data(), int64_t(n));
+            for (size_t i = 0; i < n; i++)
+                ASSERT_EQ(codes[i], code_of(x[i], step)) << x[i] << " in bf16 by steps of " << step;
         }
+}
+
+// Magnitudes and codes of blocks of `values`, which are those of x.
+void check_blocks(const row_kernels_t &k, mxdnn_data_type_t dt, const void *values,
+        const std::vector<float> &x, const std::vector<float> &steps) {
+    const int64_t n = int64_t(x.size());
+    std::vector<uint32_t> amax(steps.size());
+    k.amax_bits_of_blocks(dt, values, amax.data(), n);
+    std::vector<uint8_t> codes(x.size());
+    k.blocks_to_s8(dt, values, steps.data(), codes.data(), n);
+    uint32_t of_all = 0;
+    for (int64_t b = 0; b < int64_t(steps.size()); b++) {
+        uint32_t most = 0;
+        for (int64_t i = b * 32; i < std::min(n, b * 32 + 32); i++) {
+            uint32_t bits;
+            std::memcpy(&bits, &x[size_t(i)], sizeof(bits));
+            most = std::max(most, bits & 0x7fffffff);
+            if (std::isnan(x[size_t(i)])) continue;
+            ASSERT_EQ(codes[size_t(i)], code_of(x[size_t(i)], steps[size_t(b)]))
+                    << x[size_t(i)] << " by steps of " << steps[size_t(b)];
+        }
+        ASSERT_EQ(amax[size_t(b)], most);
+        of_all = std::max(of_all, most);
+    }
+    ASSERT_EQ(k.amax_bits(dt, values, n), of_all);
 }
 
 // Blocks of 32, the last one shorter, each with a power of two.
@@ -54,22 +96,9 @@ void check_blocks(const row_kernels_t &k) {
         for (float &v : x)
             if (!std::isfinite(v)) v = 1;
         if (turn % 8 == 0) x[g() % x.size()] = turn % 16 ? INFINITY : NAN;
-        std::vector<uint32_t> amax(static_cast<size_t>(blocks));
-        k.amax_bits_of_blocks(x.data(), amax.data(), n);
-        std::vector<uint8_t> codes(static_cast<size_t>(n));
-        k.blocks_to_s8(x.data(), steps.data(), codes.data(), n);
-        for (int64_t b = 0; b < blocks; b++) {
-            uint32_t most = 0;
-            for (int64_t i = b * 32; i < std::min(n, b * 32 + 32); i++) {
-                uint32_t bits;
-                std::memcpy(&bits, &x[size_t(i)], sizeof(bits));
-                most = std::max(most, bits & 0x7fffffff);
-                if (std::isnan(x[size_t(i)])) continue;
-                ASSERT_EQ(codes[size_t(i)], code_of(x[size_t(i)], steps[size_t(b)]))
-                        << x[size_t(i)] << " by steps of " << steps[size_t(b)];
-            }
-            ASSERT_EQ(amax[size_t(b)], most);
-        }
+        check_blocks(k, mxdnn_f32, x.data(), x, steps);
+        const std::vector<uint16_t> words = upper_halves(x);
+        check_blocks(k, mxdnn_bf16, words.data(), x, steps);
     }
 }
 

@@ -64,14 +64,18 @@ const void *source_rows_t::in_place(int64_t m) const {
 }
 
 void source_rows_t::load(int64_t m, int64_t k, int64_t n, float *x) const {
-    row_kernels().to_f32(md_->dt,
-            matrix_ + (m * row_stride_ + k * col_stride_) * data_type_info(md_->dt)->bits / 8, col_stride_, x,
-            n);
+    rk_.to_f32(md_->dt, place(m, k), col_stride_, x, n);
+}
+
+source_rows_t::values_t source_rows_t::values(int64_t m, int64_t k, int64_t n, float *x) const {
+    if (col_stride_ == 1 && (md_->dt == mxdnn_bf16 || md_->dt == mxdnn_f32)) return {md_->dt, place(m, k)};
+    load(m, k, n, x);
+    return {mxdnn_f32, x};
 }
 
 // The e8m0 scale of a block.
 uint32_t source_rows_t::recipe_scale(const float *x, int64_t n) const {
-    return e8m0_from_amax<s8_t>(row_kernels().amax_bits(x, n), rounding_);
+    return e8m0_from_amax<s8_t>(rk_.amax_bits(mxdnn_f32, x, n), rounding_);
 }
 
 source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
@@ -89,12 +93,13 @@ source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
     for (int64_t k = 0; recipe_ && k < K_; k += chunk) {
         float x[chunk];
         const int64_t n = std::min(chunk, K_ - k);
+        if (!powers) {
+            const values_t v = values(m, k, n, x);
+            amax = std::max(amax, rk_.amax_bits(v.dt, v.x, n));
+            continue;
+        }
         load(m, k, n, x);
-        if (powers)
-            for (int64_t i = 0; i < n; i += quant_.block)
-                see(recipe_scale(x + i, std::min(quant_.block, n - i)));
-        else
-            amax = std::max(amax, row_kernels().amax_bits(x, n));
+        for (int64_t i = 0; i < n; i += quant_.block) see(recipe_scale(x + i, std::min(quant_.block, n - i)));
     }
     return {int(most), powers       ? e8m0_t::decode(most)
                        : row_int8() ? row_int8_scale(amax)
@@ -126,23 +131,22 @@ void source_rows_t::read_codes(int64_t m, int64_t k, int64_t n, const row_t &row
 
 void source_rows_t::make_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const {
     float x[chunk];
+    if (row_int8()) {
+        const values_t v = values(m, k, n, x);
+        c.scales[0] = 1.f; // one block
+        return rk_.to_s8(v.dt, v.x, row.scale, c.codes, n);
+    }
     load(m, k, n, x);
-    const row_kernels_t &rk = row_kernels();
     for (int64_t i = 0, b = 0; i < n; i += quant_.block) {
         const int64_t count = std::min(quant_.block, n - i);
-        float step = row.scale;
-        c.scales[b] = 1.f;
         if (element_dt_ == mxdnn_f8_e4m3) {
-            for (int64_t j = i; j < i + count; j++) c.codes[j] = uint8_t(row_fp8_quantize(x[j], step));
-            continue; // one block
+            c.scales[0] = 1.f; // one block
+            for (int64_t j = i; j < i + count; j++) c.codes[j] = uint8_t(row_fp8_quantize(x[j], row.scale));
+            continue;
         }
-        if (!row_int8()) {
-            const uint32_t scale = recipe_scale(x + i, count);
-            step = e8m0_t::decode(scale) * s8_t::step;
-            c.scales[b] = scale_in_row(scale, row);
-        }
-        rk.to_s8(x + i, step, c.codes + i, count);
-        b++;
+        const uint32_t scale = recipe_scale(x + i, count);
+        c.scales[b++] = scale_in_row(scale, row);
+        rk_.to_s8(mxdnn_f32, x + i, e8m0_t::decode(scale) * s8_t::step, c.codes + i, count);
     }
 }
 
@@ -160,7 +164,6 @@ void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
 
 // Quantised here in blocks: their scales are known when their codes are, the divisor of the row only then.
 source_rows_t::row_t source_rows_t::quantise_int8(int64_t m, void *out) const {
-    const row_kernels_t &rk = row_kernels();
     uint32_t most = 0;
     float *const scales = int8_row_scales(out, K_); // their codes at first, as bits
     for (int64_t k = 0; k < K_; k += chunk) {
@@ -169,15 +172,15 @@ source_rows_t::row_t source_rows_t::quantise_int8(int64_t m, void *out) const {
         uint32_t amax[blocks];
         uint8_t codes[chunk];
         const int64_t n = std::min(chunk, K_ - k);
-        load(m, k, n, x);
-        rk.amax_bits_of_blocks(x, amax, n);
+        const values_t v = values(m, k, n, x);
+        rk_.amax_bits_of_blocks(v.dt, v.x, amax, n);
         for (int64_t b = 0; b * int8_row_t::block < n; b++) {
             const uint32_t scale = e8m0_from_amax<s8_t>(amax[b], rounding_);
             if (scale != e8m0_poison) most = std::max(most, scale);
             steps[b] = e8m0_t::decode(scale) * s8_t::step;
             scales[k / int8_row_t::block + b] = float_of(scale);
         }
-        rk.blocks_to_s8(x, steps, codes, n);
+        rk_.blocks_to_s8(v.dt, v.x, steps, codes, n);
         pack_int8_codes(codes, k, n, K_, weights_, out);
     }
     const row_t row = {int(most), e8m0_t::decode(most)};
@@ -207,7 +210,7 @@ void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, const row_t &row
     codes_t c;
     codes_of(m, k, n, row, c);
     for (int64_t i = 0, b = 0; i < n; i += quant_.block)
-        row_kernels().decode(c.codes + i, values_, c.scales[b++], out + i, std::min(quant_.block, n - i));
+        rk_.decode(c.codes + i, values_, c.scales[b++], out + i, std::min(quant_.block, n - i));
 }
 
 source_rows_t::row_t source_rows_t::see_row(int64_t m, const source_sums_t &sums) const {
@@ -275,7 +278,6 @@ void source_rows_t::prepare(
 
 template <typename F>
 void source_rows_t::convert(int64_t m, const row_t &row, int64_t run, const source_sums_t &sums, F at) const {
-    const row_kernels_t &rk = row_kernels();
     float x[chunk];
     for (int64_t k = 0; k < K_; k += chunk) {
         const int64_t n = std::min(chunk, K_ - k);
@@ -285,12 +287,12 @@ void source_rows_t::convert(int64_t m, const row_t &row, int64_t run, const sour
             load(m, k, n, x);
         for (int64_t i = 0; i < n; i += run) {
             const int64_t some = std::min(run, n - i);
-            rk.from_f32(compute_dt_, x + i, at(k + i), 1, some);
+            rk_.from_f32(compute_dt_, x + i, at(k + i), 1, some);
             if (sums.block_sums)
-                rk.to_f32(compute_dt_, at(k + i), 1, x + i, some); // as the kernel reads them
+                rk_.to_f32(compute_dt_, at(k + i), 1, x + i, some); // as the kernel reads them
         }
         for (int64_t i = 0; sums.block_sums && i < n; i += sums.block)
-            sums.block_sums[(k + i) / sums.block] = rk.sum(x + i, std::min(sums.block, n - i));
+            sums.block_sums[(k + i) / sums.block] = rk_.sum(x + i, std::min(sums.block, n - i));
     }
 }
 

@@ -73,7 +73,16 @@ private:
     row_t row_of(int64_t m) const;
     float scale_in_row(uint32_t scale, const row_t &row) const;
     uint32_t recipe_scale(const float *x, int64_t n) const;
+    const uint8_t *place(int64_t m, int64_t k) const {
+        return matrix_ + (m * row_stride_ + k * col_stride_) * data_type_info(md_->dt)->bits / 8;
+    }
     void load(int64_t m, int64_t k, int64_t n, float *x) const;
+    // Values of one of the types that row kernels quantise: in place, or loaded to x.
+    struct values_t {
+        data_type_t dt;
+        const void *x;
+    };
+    values_t values(int64_t m, int64_t k, int64_t n, float *x) const;
     void read_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const;
     void make_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const;
     void codes_of(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const {
@@ -94,6 +103,7 @@ private:
     template <typename F>
     void convert(int64_t m, const row_t &row, int64_t run, const source_sums_t &sums, F at) const;
 
+    const row_kernels_t &rk_ = row_kernels();
     const memory_desc_t *md_;
     const uint8_t *base_;
     data_type_t compute_dt_;

@@ -45,14 +45,16 @@ struct row_kernels_t {
     void (*gated)(mxdnn_alg_kind_t alg, const float *gate, const float *up, int64_t stride, float *out,
             float alpha, float beta, float limit, int64_t n);
     float (*sum)(const float *x, int64_t n);
-    // The largest magnitude_bits(). It is above every finite value if there is Inf or NaN.
-    uint32_t (*amax_bits)(const float *x, int64_t n);
+
+    // These take x of f32, or of bf16.
+    // The largest magnitude_bits() as of f32. It is above every finite value if there is Inf or NaN.
+    uint32_t (*amax_bits)(data_type_t dt, const void *x, int64_t n);
     // codes[i] = x[i] / step, rounded to the nearest integer (ties to even), at most 127 in magnitude. For
     // NaN the code may be anything.
-    void (*to_s8)(const float *x, float step, uint8_t *codes, int64_t n);
+    void (*to_s8)(data_type_t dt, const void *x, float step, uint8_t *codes, int64_t n);
     // Both for blocks of 32, of which the last one may be shorter; the steps are powers of two, or NaN.
-    void (*amax_bits_of_blocks)(const float *x, uint32_t *amax, int64_t n);
-    void (*blocks_to_s8)(const float *x, const float *steps, uint8_t *codes, int64_t n);
+    void (*amax_bits_of_blocks)(data_type_t dt, const void *x, uint32_t *amax, int64_t n);
+    void (*blocks_to_s8)(data_type_t dt, const void *x, const float *steps, uint8_t *codes, int64_t n);
 };
 
 extern const row_kernels_t row_kernels_avx2, row_kernels_avx512;

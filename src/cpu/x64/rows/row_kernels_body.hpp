@@ -275,16 +275,55 @@ float sum(const float *x, int64_t n) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-uint32_t amax_bits(const float *x, int64_t n) {
-    uint32_t most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t b = bits(x[i]) & 0x7fffffff;
-        most = b > most ? b : most;
+// ---- quantising ----
+
+// Values of f32, and of bf16 as f32.
+struct f32_values_t {
+    using word_t = uint32_t;
+    const float *x;
+    float operator[](int64_t i) const { return x[i]; }
+    word_t magnitude(int64_t i) const { return bits(x[i]) & 0x7fffffff; }
+    static uint32_t bits_of(word_t magnitude) { return magnitude; }
+    f32_values_t from(int64_t i) const { return {x + i}; }
+#ifdef __AVX512F__
+    __m512 vector(int64_t i) const { return _mm512_loadu_ps(x + i); }
+#endif
+};
+struct bf16_values_t {
+    using word_t = uint16_t;
+    const uint16_t *x;
+    float operator[](int64_t i) const { return f32_of_bf16(x[i]); }
+    word_t magnitude(int64_t i) const { return word_t(x[i] & 0x7fff); }
+    static uint32_t bits_of(word_t magnitude) { return uint32_t(magnitude) << 16; }
+    bf16_values_t from(int64_t i) const { return {x + i}; }
+#ifdef __AVX512F__
+    __m512 vector(int64_t i) const {
+        const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(x + i));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
     }
-    return most;
+#endif
+};
+template <typename F>
+MXDNN_INLINE auto with_values(data_type_t dt, const void *x, F f) {
+    return dt == mxdnn_bf16 ? f(bf16_values_t{static_cast<const uint16_t *>(x)})
+                            : f(f32_values_t{static_cast<const float *>(x)});
 }
 
-void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
+template <typename V>
+MXDNN_INLINE uint32_t amax_of(V x, int64_t n) {
+    typename V::word_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const typename V::word_t b = x.magnitude(i);
+        most = b > most ? b : most;
+    }
+    return V::bits_of(most);
+}
+uint32_t amax_bits(data_type_t dt, const void *x, int64_t n) {
+    return with_values(dt, x, [=](auto values) { return amax_of(values, n); });
+}
+
+template <typename V>
+MXDNN_INLINE void values_to_s8(V x, float step, uint8_t *codes, int64_t n) {
     int64_t i = 0;
 #ifdef __AVX512F__
     // A division takes longer than everything else. A product with the reciprocal is off by less than 2^-15.
@@ -294,7 +333,7 @@ void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
     const bool normal = step >= 0x1p-125f && step <= 0x1p125f; // and so is the reciprocal
     for (; normal && i + 16 <= n; i += 16) {
         const auto clamp = [&](__m512 q) { return _mm512_max_ps(_mm512_min_ps(q, most), least); };
-        const __m512 values = _mm512_loadu_ps(x + i);
+        const __m512 values = x.vector(i);
         __m512 q = clamp(_mm512_mul_ps(values, inverse));
         __m512i rounded = _mm512_cvtps_epi32(q);
         const __m512 off = _mm512_abs_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(rounded), q));
@@ -308,39 +347,42 @@ void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
     // Adding a small number to 1.5 * 2^23 rounds it to an integer, which is then in the lowest bits.
     for (; i < n; i++) codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
 }
+void to_s8(data_type_t dt, const void *x, float step, uint8_t *codes, int64_t n) {
+    with_values(dt, x, [=](auto values) { values_to_s8(values, step, codes, n); });
+}
 
 constexpr int64_t s8_block = 32;
 
-void amax_bits_of_blocks(const float *x, uint32_t *amax, int64_t n) {
-    for (; n >= s8_block; n -= s8_block, x += s8_block) {
-        uint32_t most = 0;
-        for (int64_t i = 0; i < s8_block; i++) {
-            const uint32_t b = bits(x[i]) & 0x7fffffff;
-            most = b > most ? b : most;
-        }
-        *amax++ = most;
-    }
-    if (n > 0) *amax = amax_bits(x, n);
+void amax_bits_of_blocks(data_type_t dt, const void *x, uint32_t *amax, int64_t n) {
+    with_values(dt, x, [=](auto values) {
+        const int64_t blocks = n / s8_block;
+        for (int64_t b = 0; b < blocks; b++) amax[b] = amax_of(values.from(b * s8_block), s8_block);
+        if (n % s8_block) amax[blocks] = amax_of(values.from(blocks * s8_block), n % s8_block);
+    });
 }
 
-void blocks_to_s8(const float *x, const float *steps, uint8_t *codes, int64_t n) {
-    for (; n > 0; n -= s8_block, x += s8_block, codes += s8_block, steps++) {
-        const float step = *steps;
+template <typename V>
+MXDNN_INLINE void block_to_s8(V x, float step, uint8_t *codes, int64_t n) {
 #ifdef __AVX512F__
-        // The reciprocal is exact, too. A product that overflows or underflows is beyond 127, or rounds to 0.
-        if (n >= s8_block && step >= 0x1p-125f && step <= 0x1p125f) {
-            const __m512 most = _mm512_set1_ps(127.f), least = _mm512_set1_ps(-127.f),
-                         inverse = _mm512_set1_ps(1.f / step);
-            for (int64_t i = 0; i < s8_block; i += 16) {
-                const __m512 q = _mm512_mul_ps(_mm512_loadu_ps(x + i), inverse);
-                const __m512i rounded = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(q, most), least));
-                _mm_storeu_si128(reinterpret_cast<__m128i *>(codes + i), _mm512_cvtepi32_epi8(rounded));
-            }
-            continue;
+    // The reciprocal is exact, too. A product that overflows or underflows is beyond 127, or rounds to 0.
+    if (n == s8_block && step >= 0x1p-125f && step <= 0x1p125f) {
+        const __m512 most = _mm512_set1_ps(127.f), least = _mm512_set1_ps(-127.f),
+                     inverse = _mm512_set1_ps(1.f / step);
+        for (int64_t i = 0; i < s8_block; i += 16) {
+            const __m512 q = _mm512_mul_ps(x.vector(i), inverse);
+            const __m512i rounded = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(q, most), least));
+            _mm_storeu_si128(reinterpret_cast<__m128i *>(codes + i), _mm512_cvtepi32_epi8(rounded));
         }
-#endif
-        to_s8(x, step, codes, n < s8_block ? n : s8_block);
+        return;
     }
+#endif
+    values_to_s8(x, step, codes, n);
+}
+void blocks_to_s8(data_type_t dt, const void *x, const float *steps, uint8_t *codes, int64_t n) {
+    with_values(dt, x, [=](auto values) {
+        for (int64_t i = 0, b = 0; i < n; i += s8_block, b++)
+            block_to_s8(values.from(i), steps[b], codes + i, n - i < s8_block ? n - i : s8_block);
+    });
 }
 
 } // namespace
