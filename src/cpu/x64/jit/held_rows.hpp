@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "common/layouts/packed_shape.hpp"
 #include "cpu/x64/jit/jit_base.hpp"
 
 namespace mxdnn {
@@ -27,6 +28,10 @@ public:
 
     // Whether this pays: rows are not too short, and two of them not too long.
     bool any() const { return bytes_ > 0; }
+
+    // The number of lines of a row of bytes with a step of 32 rows of K: as many for a step of 4 bits as for
+    // two of 8.
+    static int lines_of_int8(const packed_shape_t &weights) { return 24 / int(weights.bits); }
 
     // The address of the first row, and the distance of the second one.
     void begin(jit_base_t &j, const Xbyak::Address &first, const Xbyak::Address &stride) const {

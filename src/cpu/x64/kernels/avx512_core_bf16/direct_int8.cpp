@@ -9,6 +9,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/int8_row.hpp"
+#include "cpu/x64/jit/held_rows.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/int8_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
@@ -49,6 +50,8 @@ private:
     int tile_bytes() const { return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))); }
     const bool one_stream_;
     const int fetch_ahead_;
+    const held_rows_t held_{
+            rows_, one_stream_ &&rows_ == 1 ? shape_.K : 0, held_rows_t::lines_of_int8(shape_)};
 
     Zmm src() const { return Zmm(0); }
     int8_decoder_t decoder_{*this, wei_dt_, quant_, Zmm(1), Zmm(2)};
@@ -106,6 +109,11 @@ private:
         mov(slot(groups_slot), panels_ / group_);
         decoder_.load_constants();
         if (one_stream_) fetch_next_pages();
+        if (held_.any()) {
+            mov(codes_, slot(args_slot));
+            held_.begin(*this, qword[codes_ + int(offsetof(direct_args_t, src))],
+                    qword[codes_ + int(offsetof(direct_args_t, src_stride))]);
+        }
         Xbyak::Label again;
         L(again);
         group();
@@ -184,7 +192,8 @@ private:
 
     void step() {
         const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
-        for (int p = 0; p < group_; p++)
+        if (held_.any()) held_.step(*this);
+        for (int p = 0; p < group_ && !held_.any(); p++)
             for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + fetch_ahead_]);
         for (int r = 0; r < rows_; r++) {
             if (begins_at_zero())

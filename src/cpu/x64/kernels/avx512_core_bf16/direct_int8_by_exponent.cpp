@@ -54,8 +54,7 @@ private:
     const float unit_; // the scale of every block, if row_scaled_
     const int step_bytes_ = k_step * panel_columns * int(shape_.bits) / 8;
     // Two rows and more wait less if weights are prefetched.
-    static constexpr int held_line_bits = 24; // as many lines for a step of 4 bits as for two of 8
-    const held_rows_t held_{rows_, rows_ == 1 ? shape_.K : 0, held_line_bits / int(shape_.bits)};
+    const held_rows_t held_{rows_, rows_ == 1 ? shape_.K : 0, held_rows_t::lines_of_int8(shape_)};
 
     const Zmm table_{0}, flip_{1}, scale_{2}, temp_{3};
     Zmm wei(int i) const { return Zmm(4 + i % 2); }
