@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/input_file.hpp"
+#include "common/safetensors.hpp"
 #include "config_gguf.hpp"
 #include "mxdnn-pack/json_text.hpp"
 #include "synthetic.hpp"

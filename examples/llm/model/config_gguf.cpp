@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/gguf_blocks.hpp"
+#include "common/safetensors.hpp"
 
 namespace llm {
 

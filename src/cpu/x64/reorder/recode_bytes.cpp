@@ -147,10 +147,12 @@ void recode_bytes_t::fill_codes() {
 void recode_bytes_t::fill_of_e4m3() {
     using elem_t = f4_e2m1_t;
     constexpr int first = 6, first_code = 3; // added to exponents
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < 64; i++) {
+        const int mantissa = i / 8;
         if (i % 8 > 0)
             order[i] = uint8_t(
-                    eighths_of(elem_t::decode(uint32_t(i % 8)) * (1.f + float(i / 8) / 8)) + 8 * first);
+                    eighths_of(elem_t::decode(uint32_t(i % 8)) * (1.f + float(mantissa) / 8)) + 8 * first);
+    }
     for (int i = 0; i < 8; i++)
         scale[i] = uint8_t(e8m0_from_amax<elem_t>(magnitude_bits(of_eighths(i)), to.rounding));
     offset = -first - f8_e4m3_t::bias;
