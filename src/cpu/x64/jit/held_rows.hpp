@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a row of the source, or its first half or two short rows, in the first-level cache beside a stream of
+// Keeps the first part of a row of the source, or two short rows, in the first-level cache beside a stream of
 // weights.
 //
 // Each panel of weights reads the same row. Before the next panel does, the weights have driven parts of it
@@ -53,7 +53,7 @@ public:
 
 private:
     static constexpr int most_rows = 2;
-    static constexpr int64_t most_of_one = 8 << 10, most_of_two = 12 << 10;
+    static constexpr int64_t most_of_one = 9 << 9, most_of_two = 12 << 10;
     static constexpr int line_bytes = 64;
 
     // Of each row, from its beginning. The rest comes from the second-level cache for every panel.
