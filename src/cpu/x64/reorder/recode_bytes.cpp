@@ -53,10 +53,9 @@ bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to)
     if (from.family != quant_family_t::mx) return false;
     if (bits(from) != 8) return false;
     if (to.elem == mxdnn_f4_e2m1) return to.scale_dt == mxdnn_e8m0 || to.scale_dt == mxdnn_f8_e4m3;
-    // Bounds of codes of s4 that no magnitude reaches are 255, which is a number of f8_e5m2.
     if (to.elem == mxdnn_s4)
-        return from.elem != mxdnn_f8_e5m2 && to.zp == zero_point_kind_t::none && to.scale_bytes == 2
-               && to.block % int(mx_block) == 0 && to.block <= recode_t::most_block;
+        return to.zp == zero_point_kind_t::none && to.scale_bytes == 2 && to.block % int(mx_block) == 0
+               && to.block <= recode_t::most_block;
     // The numbers of values of f8_e5m2 would need more than 8 bits.
     return to.family == quant_family_t::mx && !(from.elem == mxdnn_f8_e4m3 && to.elem == mxdnn_f8_e5m2);
 }
@@ -67,8 +66,8 @@ void recode_bytes_t::number() {
         most = uint8_t(E::max_code);
         octave = 1 << E::mantissa_bits;
         bits_below = 23 - E::mantissa_bits;
-        const int first = 255 / octave - exponent_of(E::max); // so that all have 8 bits
-        base = octave * (int(e8m0_one) - first);
+        constexpr int greatest_number = 254; // so that all have 8 bits, and one is beyond them
+        base = int(bits_of(float(E::max)) >> bits_below) - greatest_number;
         for (uint32_t m = 1; m <= most; m++)
             order[m] = uint8_t(int(bits_of(magnitude_value<E>(m)) >> bits_below) - base);
     } else {

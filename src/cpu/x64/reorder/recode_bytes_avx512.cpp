@@ -353,7 +353,7 @@ MXDNN_WITH_VBMI bool recode_tile(
 // ---- to int4, in blocks of some old ones ----
 
 // Of a column, from which number or magnitude on codes are at least 1 to 8, for i - 1/2 of the new scale,
-// which becomes an even code. `scale` is the new scale in units of the old one.
+// which becomes an even code. 255 is beyond all of them. `scale` is the new scale in units of the old one.
 template <bool is_integer>
 MXDNN_WITH_VBMI MXDNN_INLINE __m512i step_of_quotient(const recode_bytes_t &r, __m512 scale, int i) {
     const bool is_even = i % 2 == 0;
