@@ -34,8 +34,8 @@ MXDNN_INLINE __m256i joined_high(__m256i a, __m256i b) {
 }
 // Bits 4 and 5 of a, and those of b two bits higher.
 MXDNN_INLINE __m256i joined_tops(__m256i a, __m256i b) {
-    return _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(3)),
-            _mm256_and_si256(_mm256_srli_epi16(b, 2), _mm256_set1_epi8(12)));
+    const __m256i top = _mm256_set1_epi8(0x30);
+    return _mm256_or_si256(_mm256_and_si256(a, top), _mm256_slli_epi16(_mm256_and_si256(b, top), 2));
 }
 MXDNN_INLINE __m256i shuffle_lanes(__m256i v, __m128i order) {
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
@@ -57,18 +57,36 @@ struct two_rows_t {
     __m256i v[2];
 };
 
-// One byte of both columns for each row becomes the words of four threads, and back.
+// A byte of both columns for each row, from codes a and b of them, and back. In each lane of `first` rows are
+// the first eight of 16.
+template <typename L, int first>
+MXDNN_INLINE __m256i joined_rows(__m256i a, __m256i b) {
+    if constexpr (!n64_swaps<L>) return joined(a, b);
+    return joined(_mm256_blend_epi32(a, b, first), _mm256_blend_epi32(b, a, first));
+}
+constexpr int first_in_lane = 0x33, first_lane = 0x0f;
+
+// One byte of both columns for each row becomes the words of four threads, and back. In words, bytes of
+// thread t are those of rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9, unless they are neighbours.
+template <typename L>
+MXDNN_INLINE void store_words_of(__m256i a, __m256i b, uint8_t *out, bool around) {
+    write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(a, b), 0xd8));
+    write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(a, b), 0xd8));
+}
 template <typename L>
 MXDNN_INLINE void store_words(const two_rows_t &bytes, uint8_t *out, bool around) {
-    // Thread t has rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9, unless they are neighbours.
     const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
     const auto words = [&](__m256i v) {
         if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_of_rows>(v);
         return move_bits<n64_words_t<L>::low>(n64_neighbours<L> ? v : shuffle_lanes(v, order));
     };
-    const __m256i a = words(bytes.v[0]), b = words(bytes.v[1]);
-    write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(a, b), 0xd8));
-    write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(a, b), 0xd8));
+    store_words_of<L>(words(bytes.v[0]), words(bytes.v[1]), out, around);
+}
+// From bytes in the order of words.
+template <typename L>
+MXDNN_INLINE __m256i words_from(__m256i v) {
+    if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_in_place>(v);
+    return move_bits<n64_words_t<L>::low>(v);
 }
 template <typename L>
 MXDNN_INLINE two_rows_t load_words(const uint8_t *in) {
@@ -82,20 +100,24 @@ MXDNN_INLINE two_rows_t load_words(const uint8_t *in) {
     return {{rows(_mm256_shuffle_ps(low, high, 0x88)), rows(_mm256_shuffle_ps(low, high, 0xdd))}};
 }
 
-// The top bits of both columns, one byte for each row, become the words of four threads, and back.
+// The top bits of both columns become the words of four threads, and back. For each row there is a byte,
+// which has both in its upper half. `first` has the first eight of each 16 rows, the two of 32 rows in each
+// lane, `last` the others.
+MXDNN_INLINE void store_tops(__m256i first, __m256i last, uint8_t *out, bool around) {
+    const __m256i registers = _mm256_or_si256(_mm256_srli_epi16(first, 4), last);
+    const __m128i order = _mm_setr_epi8(9, 0, 8, 1, 11, 2, 10, 3, 13, 4, 12, 5, 15, 6, 14, 7);
+    write256(around, out, interleave_dwords(n64_tops(shuffle_lanes(registers, order))));
+}
 MXDNN_INLINE void store_tops(const two_rows_t &bytes, uint8_t *out, bool around) {
-    const auto registers = [](__m256i v) {
-        return _mm256_or_si256(v, _mm256_slli_epi16(_mm256_srli_si256(v, 8), 4));
-    };
-    const __m256i words = _mm256_unpacklo_epi8(registers(bytes.v[0]), registers(bytes.v[1]));
-    write256(around, out, interleave_dwords(move_bits<n64_words_t<n64_b6_t>::top>(words)));
+    store_tops(_mm256_unpacklo_epi64(bytes.v[0], bytes.v[1]), _mm256_unpackhi_epi64(bytes.v[0], bytes.v[1]),
+            out, around);
 }
 // Their bits 0 and 1, and 2 and 3. Other bits may have any value.
 MXDNN_INLINE two_rows_t load_tops(const uint8_t *in) {
     const __m256i apart = _mm256_permutevar8x32_epi32(load256(in), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-    const __m256i words = move_bits<n64_words_t<n64_b6_t>::top_back>(apart);
-    const auto rows = [](__m256i v) { return _mm256_unpacklo_epi64(v, _mm256_srli_epi16(v, 4)); };
-    return {{rows(low_bytes(words, words)), rows(high_bytes(words, words))}};
+    const __m128i order = _mm_setr_epi8(1, 3, 5, 7, 9, 11, 13, 15, 2, 0, 6, 4, 10, 8, 14, 12);
+    const __m256i v = shuffle_lanes(n64_tops_back(apart), order), high = _mm256_srli_epi16(v, 4);
+    return {{_mm256_unpacklo_epi64(v, high), _mm256_unpackhi_epi64(v, high)}};
 }
 
 // 64 rows of a column. Lanes are as in two_rows_t.
@@ -117,7 +139,8 @@ MXDNN_INLINE void pack_pair(const uint8_t *a, const uint8_t *b, uint8_t *step, i
         write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(low, high), 0xd8));
     } else {
         const two_rows_t x = load_column(a), y = load_column(b);
-        store_words<L>({{joined(x.v[0], y.v[0]), joined(x.v[1], y.v[1])}}, out, around);
+        const auto both = [&](int i) { return joined_rows<L, first_in_lane>(x.v[i], y.v[i]); };
+        store_words<L>({{both(0), both(1)}}, out, around);
         if constexpr (L::bits == 6)
             store_tops({{joined_tops(x.v[0], y.v[0]), joined_tops(x.v[1], y.v[1])}},
                     step + n64_step_bytes + 32 * pair, around);
@@ -137,8 +160,9 @@ MXDNN_INLINE void unpack_pair(const uint8_t *step, int pair, uint8_t *a, uint8_t
         const two_rows_t w = load_words<L>(in);
         two_rows_t x, y;
         for (int i = 0; i < 2; i++) {
-            x.v[i] = low_nibbles(w.v[i]);
-            y.v[i] = high_nibbles(w.v[i]);
+            const __m256i low = low_nibbles(w.v[i]), high = high_nibbles(w.v[i]);
+            x.v[i] = n64_swaps<L> ? _mm256_blend_epi32(low, high, first_in_lane) : low;
+            y.v[i] = n64_swaps<L> ? _mm256_blend_epi32(high, low, first_in_lane) : high;
         }
         if constexpr (L::bits == 6) {
             const two_rows_t t = load_tops(step + n64_step_bytes + 32 * pair);
@@ -356,25 +380,23 @@ MXDNN_INLINE void pack_threads(const uint8_t *codes, int64_t pitch, uint8_t *out
             w.second.v[2 * k] = a.second;
             w.second.v[2 * k + 1] = b.second;
         } else {
-            const column_pairs_t d = dwords_of(joined(p.first, p.second), joined(q.first, q.second));
-            const auto words = [](__m256i v) {
-                if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_in_place>(v);
-                return move_bits<n64_words_t<L>::low>(v);
-            };
-            w.first.v[k] = words(d.first);
-            w.second.v[k] = words(d.second);
+            const __m256i first = n64_swaps<L> ? joined(p.second, p.first) : joined(p.first, p.second);
+            const column_pairs_t d = dwords_of(first, joined(q.first, q.second));
+            w.first.v[k] = words_from<L>(d.first);
+            w.second.v[k] = words_from<L>(d.second);
             if constexpr (L::bits == 6)
                 registers[k] = _mm256_or_si256(
-                        joined_tops(p.first, p.second), _mm256_slli_epi16(joined_tops(q.first, q.second), 4));
+                        _mm256_srli_epi16(joined_tops(p.first, p.second), 4), joined_tops(q.first, q.second));
         }
     }
     store_thread_words(w, out, t);
     if constexpr (L::bits == 6) {
+        const __m128i turned = _mm_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14);
         __m256i first[2], second[2];
         for (int i = 0; i < 2; i++) {
             const column_pairs_t d = dwords_of(registers[2 * i], registers[2 * i + 1]);
-            first[i] = move_bits<n64_words_t<L>::top>(d.first);
-            second[i] = move_bits<n64_words_t<L>::top>(d.second);
+            first[i] = n64_tops(shuffle_lanes(d.first, turned));
+            second[i] = n64_tops(shuffle_lanes(d.second, turned));
         }
         store_top_words(first, tops, t);
         store_top_words(second, tops + 128, t);
@@ -389,9 +411,10 @@ MXDNN_INLINE void unpack_threads(
         __m256i first[2], second[2];
         load_top_words(tops, t, first);
         load_top_words(tops + 128, t, second);
+        const __m128i turned = _mm_setr_epi8(1, 2, 3, 0, 5, 6, 7, 4, 9, 10, 11, 8, 13, 14, 15, 12);
+        const auto back = [&](__m256i v) { return shuffle_lanes(n64_tops_back(v), turned); };
         for (int i = 0; i < 2; i++) {
-            const column_pairs_t b = bytes_of({move_bits<n64_words_t<L>::top_back>(first[i]),
-                    move_bits<n64_words_t<L>::top_back>(second[i])});
+            const column_pairs_t b = bytes_of({back(first[i]), back(second[i])});
             registers[2 * i] = b.first;
             registers[2 * i + 1] = b.second;
         }
@@ -404,7 +427,8 @@ MXDNN_INLINE void unpack_threads(
         } else {
             const column_pairs_t b = bytes_of({move_bits<n64_words_t<L>::low_back>(w.first.v[k]),
                     move_bits<n64_words_t<L>::low_back>(w.second.v[k])});
-            p = {low_nibbles(b.first), high_nibbles(b.first)};
+            p = n64_swaps<L> ? column_pairs_t{high_nibbles(b.first), low_nibbles(b.first)}
+                             : column_pairs_t{low_nibbles(b.first), high_nibbles(b.first)};
             q = {low_nibbles(b.second), high_nibbles(b.second)};
             if constexpr (L::bits == 6) {
                 const __m256i top = _mm256_set1_epi8(0x30), r = registers[k];

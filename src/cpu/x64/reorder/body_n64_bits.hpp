@@ -68,39 +68,54 @@ constexpr int n64_row(int t, int i) {
     return n64_neighbours<L> ? 4 * t + i % 2 * 2 + i / 2 : 2 * t + i % 2 + i / 2 * 8;
 }
 
-// From 4-bit codes: register r of the low halves is at bit 4 r, that of the high halves at 16 + 4 r.
+// Whether, in a byte of both columns of a pair, the second one comes first in the first eight of 16 rows.
+// Words of n64_b6 have it so.
+template <typename L>
+constexpr bool n64_swaps = L::id == n64_b6_t::id;
+// From 4-bit codes: register r of the low halves is at bit 4 r, that of the high halves at 16 + 4 r, except
+// that registers 0 and 1 may be swapped.
 template <typename L>
 constexpr bit_moves_t n64_low_moves() {
     bit_moves_t m;
     for (int half = 0; half < 2; half++)
         for (int r = 0; r < 4; r++)
             for (int b = 0; b < 4; b++)
-                m.add(16 * half + 4 * r + b, n64_bit<L>(n64_row<L>(0, r / 2 * 2 + half), r % 2 * 8, b));
+                m.add(16 * half + 4 * (n64_swaps<L> && r < 2 ? r ^ 1 : r) + b,
+                        n64_bit<L>(n64_row<L>(0, r / 2 * 2 + half), r % 2 * 8, b));
     return m;
 }
 // From the top two bits of 6-bit codes. A byte has those of four registers. The bytes of the first and the
-// second 16 rows are in the low half, then in the high half.
-template <typename L>
-constexpr bit_moves_t n64_top_moves() {
-    bit_moves_t m;
+// second 16 rows are in the low half, then in the high half. Even bits move 8 to the left, odd ones 14,
+// around the word. So words are turned by a byte first, and odd bits by 6.
+constexpr bool are_turned_tops() {
     for (int half = 0; half < 2; half++)
         for (int i = 0; i < 2; i++)
             for (int r = 0; r < 4; r++)
-                for (int b = 0; b < 2; b++)
-                    m.add(16 * half + 8 * i + 2 * r + b,
-                            n64_bit<L>(16 * i + r / 2 * 8 + half, r % 2 * 8, 4 + b, n64_step_bytes));
-    return m;
+                for (int b = 0; b < 2; b++) {
+                    const int from = 16 * half + 8 * i + 2 * r + b,
+                              to = n64_bit<n64_b6_t>(
+                                      16 * i + r / 2 * 8 + half, r % 2 * 8, 4 + b, n64_step_bytes);
+                    if (to != (from + (b ? 14 : 8)) % 32) return false;
+                }
+    return true;
+}
+static_assert(are_turned_tops());
+MXDNN_INLINE __m256i odd_bits_of(__m256i even, __m256i odd) {
+    const __m256i evens = _mm256_set1_epi8(0x55);
+    return _mm256_or_si256(_mm256_and_si256(even, evens), _mm256_andnot_si256(evens, odd));
+}
+// From words that were turned to the left by a byte; and back to such words.
+MXDNN_INLINE __m256i n64_tops(__m256i v) {
+    return odd_bits_of(v, _mm256_or_si256(_mm256_slli_epi32(v, 6), _mm256_srli_epi32(v, 26)));
+}
+MXDNN_INLINE __m256i n64_tops_back(__m256i v) {
+    return odd_bits_of(v, _mm256_or_si256(_mm256_srli_epi32(v, 6), _mm256_slli_epi32(v, 26)));
 }
 
-// The moves of a layout: for words of four bits per code, and for those of the top two bits.
+// The moves of a layout, for words of four bits per code.
 template <typename L>
 struct n64_words_t {
     static constexpr bit_moves_t low = n64_low_moves<L>(), low_back = low.back();
-};
-template <>
-struct n64_words_t<n64_b6_t> {
-    static constexpr bit_moves_t low = n64_low_moves<n64_b6_t>(), low_back = low.back();
-    static constexpr bit_moves_t top = n64_top_moves<n64_b6_t>(), top_back = top.back();
 };
 
 template <const bit_moves_t &m, int i>

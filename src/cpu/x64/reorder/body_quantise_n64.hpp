@@ -11,21 +11,42 @@ namespace impl {
 namespace x64 {
 namespace {
 
+// Whether the low lane has rows 0..7 and 16..23 of 32, the high lane the others.
+template <typename S, typename F>
+constexpr bool has_rows_apart = S::dt == mxdnn_bf16 &&std::is_base_of<source_order_t, F>::value;
+
 // 64 rows of both columns, 32 in a vector as F::encode() returns them, to the words of a pair. The 32 bytes
 // of the top bits of 6-bit codes are stored apart.
 template <typename L, typename S, typename F>
 MXDNN_INLINE void write_pair(const __m256i *a, const __m256i *b, uint8_t *words, uint8_t *tops, bool around) {
-    const auto rows = [](__m256i x, __m256i y) -> two_rows_t {
-        x = F::template in_order<S>(x);
-        y = F::template in_order<S>(y);
+    const auto both = [&](int i) {
+        return L::bits == 4 ? _mm256_or_si256(a[i], _mm256_slli_epi16(b[i], 4))
+                            : joined_rows<L, first_lane>(a[i], b[i]);
+    };
+    // The low lanes of x and y, and the high lanes.
+    const auto lanes = [](__m256i x, __m256i y) -> two_rows_t {
         return {{_mm256_permute2x128_si256(x, y, 0x20), _mm256_permute2x128_si256(x, y, 0x31)}};
     };
-    const auto both = [&](int i) {
-        return L::bits == 4 ? _mm256_or_si256(a[i], _mm256_slli_epi16(b[i], 4)) : joined(a[i], b[i]);
+    if constexpr (has_rows_apart<S, F> && !n64_neighbours<L>) {
+        const two_rows_t v = lanes(both(0), both(1));
+        store_words_of<L>(words_from<L>(_mm256_unpacklo_epi8(v.v[0], v.v[1])),
+                words_from<L>(_mm256_unpackhi_epi8(v.v[0], v.v[1])), words, around);
+        if constexpr (L::bits == 6) {
+            const two_rows_t t = lanes(joined_tops(a[0], b[0]), joined_tops(a[1], b[1]));
+            store_tops(t.v[0], t.v[1], tops, false);
+        }
+        return;
+    }
+    const auto rows = [&](__m256i x, __m256i y) {
+        return lanes(F::template in_order<S>(x), F::template in_order<S>(y));
     };
-    store_words<L>(rows(both(0), both(1)), words, around);
+    const auto in_order = [&](const __m256i *c, int i) { return F::template in_order<S>(c[i]); };
+    if constexpr (L::bits == 4) return store_words<L>(rows(both(0), both(1)), words, around);
+    const two_rows_t x = lanes(in_order(a, 0), in_order(a, 1)), y = lanes(in_order(b, 0), in_order(b, 1));
+    const auto joined_both = [&](int i) { return joined_rows<L, first_in_lane>(x.v[i], y.v[i]); };
+    store_words<L>({{joined_both(0), joined_both(1)}}, words, around);
     if constexpr (L::bits == 6)
-        store_tops(rows(joined_tops(a[0], b[0]), joined_tops(a[1], b[1])), tops, false);
+        store_tops({{joined_tops(x.v[0], y.v[0]), joined_tops(x.v[1], y.v[1])}}, tops, false);
 }
 
 // Whether a layout is the usual one of an element type.
