@@ -23,6 +23,13 @@ struct rows_t {
     static constexpr bool is_fetched_early(int row) { return row % 4 == 3; }
 };
 
+// To the second level: rows a power of two apart share so few sets of the first that it does not hold a
+// block.
+template <int bytes>
+MXDNN_INLINE void fetch_row(const uint8_t *p) {
+    for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T1);
+}
+
 // The reduction larger(previous, elements) over all rows of n vectors, from vector `first` on, as f32 bits.
 template <typename S, int n, bool fetches, typename F>
 MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32_t *out) {
@@ -32,9 +39,11 @@ MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32
     const uint8_t *p = q.src + first * bytes;
     for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
         if (fetches && rows_t::is_fetched_early(r))
-            prefetch<size_t(n * bytes)>(q.next + first * bytes + r * q.row_bytes);
-        for (int v = 0; v < n; v++)
+            fetch_row<n * bytes>(q.next + first * bytes + r * q.row_bytes);
+        for (int v = 0; v < n; v++) {
             most[v] = larger(most[v], reinterpret_cast<const typename S::raw_t *>(p + v * bytes));
+            __asm__("" : "+x"(most[v])); // stays in its register
+        }
     }
     for (int v = 0; v < n; v++) S::store_bits(out + (first + v) * S::lanes, most[v]);
 }
@@ -67,47 +76,70 @@ __attribute__((noinline)) void measure_rows(blocks_t &b, const rows_t &q, const 
     reach_to_amax(b, q.lines);
 }
 
-// For 32 lines.
-struct lane_params_t {
-    const uint16_t *shifts;
-    const float *factors, *divisors;
-    const uint8_t *zero_points;
-    const int32_t *wide_zero_points;
-
-    __m256i shift(int v) const { return load256(shifts + 16 * v); }
-    __m256 factor(int v) const { return _mm256_loadu_ps(factors + 8 * v); }
-    __m256 divisor(int v) const { return _mm256_loadu_ps(divisors + 8 * v); }
-    __m256 zero(int) const { return _mm256_setzero_ps(); }
-    __m256i zero_point(int v) const { return load256(wide_zero_points + 8 * v); }
-    __m256i zero_point_bytes() const { return load256(zero_points); }
-};
-
-template <typename S, typename F>
-void encode_rows(const rows_t &q, const blocks_t &b) {
-    using raw_t = typename S::raw_t;
+// Parameters of lines, in the order in which encoders take them: those that the family of a format uses.
+struct params_of_lines_t {
     alignas(32) uint16_t shifts[reorder_max_lines];
     alignas(32) float factors[reorder_max_lines], divisors[reorder_max_lines];
-    alignas(32) int32_t wide[reorder_max_lines];
+    alignas(32) int32_t wide_zero_points[reorder_max_lines];
     alignas(32) uint8_t zero_points[reorder_max_lines];
-    for (int l = 0; l < q.lines; l++) shifts[l] = uint16_t(b.shift[l]);
-    for (int l = 0; l < q.lines; l += encode_step) {
-        S::put_in_order(b.factor + l, factors + l);
-        S::put_in_order(b.divisor + l, divisors + l);
-        S::put_in_order(reinterpret_cast<const float *>(b.zp + l), reinterpret_cast<float *>(wide + l));
-        const int32_t *w = wide + l;
-        store256(zero_points + l, pack_signed(load256(w), load256(w + 8), load256(w + 16), load256(w + 24)));
-    }
-    for (int r = 0; r < q.rows; r++) {
-        const raw_t *x = reinterpret_cast<const raw_t *>(q.src + r * q.row_bytes);
-        const uint8_t *next = q.next + r * q.row_bytes;
-        uint8_t *c = q.codes + r * q.pitch;
-        const bool fetches = !rows_t::is_fetched_early(r);
-        for (int l = 0; l < q.lines; l += encode_step) {
-            if (fetches) prefetch<encode_step * sizeof(raw_t)>(next + l * int(sizeof(raw_t)));
-            const lane_params_t p{shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
-            store256(c + l, F::template in_order<S>(F::template encode<S, false>(x + l, p)));
+
+    template <typename S, typename F>
+    static void fill(params_of_lines_t &p, const blocks_t &b, int lines) {
+        constexpr bool is_affine = F::block == 0;
+        if (F::by_shifts) {
+            for (int l = 0; l < lines; l++) p.shifts[l] = uint16_t(b.shift[l]);
+            return;
+        }
+        for (int l = 0; l < lines; l += encode_step) {
+            S::put_in_order(b.factor + l, p.factors + l);
+            if (!is_affine) continue;
+            S::put_in_order(b.divisor + l, p.divisors + l);
+            int32_t *const w = p.wide_zero_points + l;
+            S::put_in_order(reinterpret_cast<const float *>(b.zp + l), reinterpret_cast<float *>(w));
+            store256(p.zero_points + l,
+                    pack_signed(load256(w), load256(w + 8), load256(w + 16), load256(w + 24)));
         }
     }
+};
+// Those of 32 of them.
+struct lane_params_t {
+    const params_of_lines_t &p;
+    int l;
+
+    __m256i shift(int v) const { return load256(p.shifts + l + 16 * v); }
+    __m256 factor(int v) const { return _mm256_loadu_ps(p.factors + l + 8 * v); }
+    __m256 divisor(int v) const { return _mm256_loadu_ps(p.divisors + l + 8 * v); }
+    __m256 zero(int) const { return _mm256_setzero_ps(); }
+    __m256i zero_point(int v) const { return load256(p.wide_zero_points + l + 8 * v); }
+    __m256i zero_point_bytes() const { return load256(p.zero_points + l); }
+};
+
+// All rows of `lines` lines from `first` on. The loop has no variable but the row.
+template <typename S, typename F, int lines>
+MXDNN_INLINE void encode_rows(const rows_t &q, const params_of_lines_t &p, int first) {
+    using raw_t = typename S::raw_t;
+    constexpr int size = int(sizeof(raw_t));
+    const uint8_t *x = q.src + first * size, *next = q.next + first * size;
+    uint8_t *c = q.codes + first;
+    const int64_t row_bytes = q.row_bytes, pitch = q.pitch;
+    for (int r = 0; r < q.rows; r++, x += row_bytes, next += row_bytes, c += pitch) {
+        const bool fetches = !rows_t::is_fetched_early(r);
+        for (int l = 0; l < lines; l += encode_step) {
+            if (fetches) fetch_row<encode_step * size>(next + l * size);
+            __m256i v = F::template in_order<S>(F::template encode<S, false>(
+                    reinterpret_cast<const raw_t *>(x) + l, lane_params_t{p, first + l}));
+            // One after the other: registers do not suffice for more.
+            __asm__ volatile("" : "+x"(v) : : "memory");
+            store256(c + l, v);
+        }
+    }
+}
+template <typename S, typename F>
+void encode_rows(const rows_t &q, const blocks_t &b) {
+    params_of_lines_t p;
+    params_of_lines_t::fill<S, F>(p, b, q.lines);
+    if (q.lines == reorder_max_lines) return encode_rows<S, F, reorder_max_lines>(q, p, 0);
+    for (int l = 0; l < q.lines; l += encode_step) encode_rows<S, F, encode_step>(q, p, l);
 }
 
 } // namespace

@@ -82,6 +82,7 @@ MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(uns
 // What most families have: codes in the order in which encoders of single elements return them.
 struct source_order_t {
     static constexpr const mx_shift_t *shift = nullptr; // if it is used: see make_factors()
+    static constexpr bool by_shifts = false;            // whether that is so
     static constexpr bool by_bounds = false;            // lines need no factors
     template <typename S>
     MXDNN_INLINE __m256i in_order(__m256i bytes) {
@@ -104,6 +105,7 @@ struct mx_bf16_family_t : source_order_t {
     using elem_t = E;
     using encoder_t = typename bf16_encoder_of<E>::type;
     static constexpr const mx_shift_t *shift = &encoder_t::shift;
+    static constexpr bool by_shifts = true;
     static constexpr int64_t block = mx_block;
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {

@@ -237,8 +237,10 @@ void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t 
                 params.zero_points ? params.zero_points + skip * f.zp_bytes : nullptr, params.pitch};
         rows_t q = {static_cast<const uint8_t *>(src.data) + first * src.line_bytes, src.line_bytes,
                 min_of(f.block, src.lines - first), whole, codes + first * pitch, pitch, nullptr};
-        q.next = first + f.block < src.lines || !src.next ? q.src + f.block * q.row_bytes
-                                                          : static_cast<const uint8_t *>(src.next);
+        const int then = first + max_of(f.block, int(mx_block));
+        q.next = then < src.lines || !src.next
+                         ? q.src + (then - first) * q.row_bytes
+                         : static_cast<const uint8_t *>(src.next) + (then - src.lines) * q.row_bytes;
         if (whole) quantise_block_rows<S>(f, given, q, whole, global, p);
         if (!rest) continue;
         alignas(32) uint8_t x[reorder_max_block][encode_step * size];
