@@ -7,68 +7,13 @@
 
 #include "cpu/x64/reorder/body_ahead.hpp"
 #include "cpu/x64/reorder/body_decode.hpp"
+#include "cpu/x64/reorder/body_decode_params.hpp"
 #include "cpu/x64/reorder/body_decode_words.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 namespace {
-
-// ---- parameters as numbers ----
-
-// What is known about the parameters of some blocks.
-enum class calm_t {
-    no,
-    finite, // all are finite, also multiplied by the decoder's unit
-    exact   // finite, and every value under them is a bf16 value
-};
-
-// Scales with which all MX values are normal numbers of bf16.
-constexpr uint32_t mx_calm_least = 17, mx_calm_most = 238;
-
-// b.factor: the scale. b.divisor: the scale divided by `unit`. b.zero: added to the result. b.above:
-// subtracted from the code.
-calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, float unit) {
-    uint32_t wild = 0;
-    bool exact = false;
-    const float inverse_unit = 1.f / unit;
-    if (f.family == quant_family_t::mx) {
-        uint32_t outside = 0;
-        for_blocks(n, [&](int i) {
-            b.factor[i] = decode_e8m0(b.scale[i]);
-            outside |= uint32_t(b.scale[i] - mx_calm_least > mx_calm_most - mx_calm_least);
-        });
-        exact = !outside;
-    } else if (f.family == quant_family_t::nvfp4) {
-        const float g = global;
-        if (f.has_global)
-            for_blocks(n, [&](int i) { b.factor[i] = g * decode_e4m3(b.scale[i]); });
-        else
-            for_blocks(n, [&](int i) { b.factor[i] = decode_e4m3(b.scale[i]); });
-        exact = !f.has_global;
-    } else {
-        with_scale(f.scale_dt, [&](auto s) {
-            for_blocks(n, [&](int i) { b.factor[i] = decltype(s)::decode(b.scale[i]); });
-        });
-        const float middle = f.elem == mxdnn_u4 ? float(int4_mid) : 0.f;
-        const float counted_from = float(code_of_added(f.zp)) - middle;
-        if (is_added(f.zp))
-            with_scale(f.zp_dt, [&](auto z) {
-                for_blocks(n, [&](int i) {
-                    b.zero[i] = decltype(z)::decode(b.zp[i]);
-                    b.above[i] = counted_from;
-                    wild |= uint32_t((f32_bits(b.zero[i]) & magnitude_mask) >= inf_bits);
-                });
-            });
-        else
-            for_blocks(n, [&](int i) { b.above[i] = float(int(b.zp[i])) - middle; });
-    }
-    for_blocks(n, [&](int i) {
-        b.divisor[i] = b.factor[i] * inverse_unit;
-        wild |= uint32_t((f32_bits(b.divisor[i]) & magnitude_mask) >= inf_bits);
-    });
-    return wild ? calm_t::no : exact ? calm_t::exact : calm_t::finite;
-}
 
 struct block_of_line_t {
     float scale, over_unit, add, less;
@@ -153,18 +98,6 @@ MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T
     __builtin_memcpy(c, codes + k, size_t(n - k));
     T::store(false, rest, V::template values<calm>(load128(c), p, k));
     __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
-}
-
-// A code that is not an extreme value in any type of scale. Blocks that do not exist get it, so that they do
-// not matter.
-constexpr uint32_t calm_scale = 0x38;
-
-MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
-    for_blocks(n, [&](int i) {
-        b.scale[i] = calm_scale;
-        b.zp[i] = 0;
-        b.zero[i] = b.above[i] = 0;
-    });
 }
 
 using s4_values_t = affine_values_t<s4_t, zero_point_kind_t::u8>; // as with_integers() has it
@@ -339,18 +272,20 @@ template <typename V, bool exact>
 void decode_row_of_products(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
     static constexpr product_codes_t<V> values{};
     const nibble_table_t t = load_table(values.bytes);
-    const __m256i upper = _mm256_set1_epi32(int(0xffff0000)), half = _mm256_set1_epi32(0x7fff),
-                  one = _mm256_set1_epi32(1);
+    const __m256i upper = _mm256_set1_epi32(int(0xffff0000)), one = _mm256_set1_epi16(1),
+                  half = _mm256_set1_epi16(short(0x8000)), zero = _mm256_setzero_si256();
     const auto product = [&](__m256i x, const float *factor) {
-        const __m256i v = _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(x), _mm256_loadu_ps(factor)));
-        if (exact) return v;
-        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(v, 16), one);
-        return _mm256_add_epi32(_mm256_add_epi32(v, half), odd);
+        return _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(x), _mm256_loadu_ps(factor)));
     };
     const auto words = [&](__m256i w, const float *factors) {
         const __m256i even = product(_mm256_slli_epi32(w, 16), factors),
                       odd = product(_mm256_and_si256(w, upper), factors + 8);
-        return _mm256_or_si256(_mm256_srli_epi32(even, 16), exact ? odd : _mm256_and_si256(odd, upper));
+        const __m256i high = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+        if (exact) return high;
+        // Rounded up where the low half is above the middle, or in it beside an odd high half.
+        const __m256i low = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa),
+                      beyond = _mm256_adds_epi16(_mm256_xor_si256(low, half), _mm256_and_si256(high, one));
+        return _mm256_sub_epi16(high, _mm256_cmpgt_epi16(beyond, zero));
     };
     const auto decode = [&](const uint8_t *from, int k, uint16_t *to, bool bypasses) {
         const __m256i c = _mm256_permute4x64_epi64(load256(from), 0xd8);
@@ -426,6 +361,19 @@ MXDNN_INLINE bool decode_words(const uint8_t *codes, int n, uint16_t *out, bool 
     }
     return special;
 }
+MXDNN_INLINE int blocks_of(int n, int block) { return (n + block - 1) / block; }
+// Calls decode(parameters) with the factors that codes of Inf and NaN need.
+template <typename E, typename F>
+__attribute__((noinline)) void decode_specials(const blocks_t &b, int n, F &&decode) {
+    constexpr float inverse_unit = 1 / scaled_values_t<E>::unit;
+    blocks_t c;
+    clear_blocks(c, n);
+    for_blocks(n, [&](int i) {
+        c.factor[i] = decode_e8m0(b.scale[i]);
+        c.divisor[i] = c.factor[i] * inverse_unit;
+    });
+    decode(c);
+}
 template <typename E>
 void decode_line_of_words(
         const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
@@ -435,7 +383,9 @@ void decode_line_of_words(
                 first = second = _mm256_set1_epi16(short(offset[k / int(mx_block) * 4]));
             });
     if (special)
-        decode_line<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, block, b, l, out, around);
+        decode_specials<E>(b, blocks_of(n, block) * 4, [&](const blocks_t &c) {
+            decode_line<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, block, c, l, out, around);
+        });
 }
 template <typename E>
 void decode_row_of_words(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
@@ -444,7 +394,10 @@ void decode_row_of_words(const uint8_t *codes, int n, const blocks_t &b, void *o
                 first = load256(b.offset + k);
                 second = load256(b.offset + k + 16);
             });
-    if (special) decode_row<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, b, out, around);
+    if (special)
+        decode_specials<E>(b, n, [&](const blocks_t &c) {
+            decode_row<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, c, out, around);
+        });
 }
 
 template <typename V, typename T, bool calm>
@@ -470,20 +423,25 @@ constexpr bool is_decoded_by_tables() {
         return false;
 }
 
+// Offsets for words_decoder_t. False if there is a scale with which it has not all values.
+template <typename E>
+bool find_offsets(blocks_t &b, int n) {
+    uint32_t outside = 0;
+    for_blocks(n, [&](int i) {
+        b.offset[i] = words_decoder_t<E>::offset(b.scale[i]);
+        outside |= uint32_t(b.scale[i] - mx_calm_least > mx_calm_most - mx_calm_least);
+    });
+    return !outside;
+}
+
 template <typename V>
-decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_t dt, calm_t calm) {
+decoding_t decoding_with(blocks_t &b, int n, data_type_t dt, calm_t calm) {
     const bool is_calm = calm != calm_t::no;
     if (dt == mxdnn_f32)
         return is_calm ? decoding_of<V, target_f32_t, true>() : decoding_of<V, target_f32_t, false>();
     if (dt == mxdnn_f16)
         return is_calm ? decoding_of<V, target_f16_t, true>() : decoding_of<V, target_f16_t, false>();
     if (calm == calm_t::exact) {
-        if constexpr (has_words<V>())
-            if (f.family == quant_family_t::mx) {
-                using E = typename V::elem_t;
-                for_blocks(n, [&](int i) { b.offset[i] = words_decoder_t<E>::offset(b.scale[i]); });
-                return {decode_line_of_words<E>, decode_row_of_words<E>};
-            }
         decoding_t d = decoding_of<V, target_exact_bf16_t, true>();
         if constexpr (product_codes_t<V>::exist) {
             separate_factors(b, n);
@@ -519,7 +477,14 @@ MXDNN_INLINE decoding_t make_decoding(
     decoding_t d = {};
     with_values(f, [&](auto v) {
         using V = decltype(v);
-        d = decoding_with<V>(b, n, f, dt, decode_params(b, n, f, global, V::unit));
+        if constexpr (has_words<V>()) {
+            using E = typename V::elem_t;
+            if (dt == mxdnn_bf16 && f.family == quant_family_t::mx && find_offsets<E>(b, n)) {
+                d = {decode_line_of_words<E>, decode_row_of_words<E>};
+                return;
+            }
+        }
+        d = decoding_with<V>(b, n, dt, decode_params(b, n, f, global, V::unit));
     });
     return d;
 }
@@ -546,7 +511,7 @@ void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, in
         }
         return;
     }
-    const int blocks = (n + f.block - 1) / f.block;
+    const int blocks = blocks_of(n, f.block);
     blocks_t b;
     clear_blocks(b, blocks * 4);
     for (int first = 0; first < lines; first += 4) {

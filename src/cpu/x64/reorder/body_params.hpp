@@ -348,6 +348,13 @@ void store_codes(
     store_codes<uint32_t>(codes, out, pitch, blocks, lines, apart);
 }
 void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int pitch, int blocks, int lines) {
+    if (lines == 4 && bytes < 4) {
+        for (int i = 0; i < blocks; i++, in += pitch * bytes)
+            store128(codes + 4 * i,
+                    bytes == 1 ? _mm_cvtepu8_epi32(_mm_loadu_si32(in))
+                               : _mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(in))));
+        return;
+    }
     if (bytes == 1) return load_codes<uint8_t>(codes, in, pitch, blocks, lines);
     if (bytes == 2) return load_codes<uint16_t>(codes, in, pitch, blocks, lines);
     load_codes<uint32_t>(codes, in, pitch, blocks, lines);

@@ -212,11 +212,14 @@ private:
             body(i, rows, int(round_up(rows, s.codec->row_step)));
         }
     }
-    // Codes of the panel of line l, from position i on.
-    uint8_t *codes_of_panel(const reorder_side_t &side, int l, int i) const {
+    // Calls body(line, codes of its panel from position i on) for all panels.
+    template <typename F>
+    void for_codes_of_panels(const reorder_side_t &side, int i, F &&body) const {
         const int row = i % side.tile_rows(), rows = std::min(side.tile_rows(), length_ - (i - row));
-        return side.tile(line_ + l, pos_ + i) + side.header_bytes(rows)
-               + row * side.columns() * side.conf().bits / 8;
+        const int columns = side.columns();
+        uint8_t *codes = side.tile(line_, pos_ + i) + side.header_bytes(rows)
+                         + row * columns * side.conf().bits / 8;
+        for (int l = 0; l < lines_; l += columns, codes += side.panel_bytes()) body(l, codes);
     }
 };
 

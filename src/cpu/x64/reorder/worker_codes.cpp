@@ -57,6 +57,7 @@ void reorder_worker_t::clear_padding(int rows) {
     const int lines = int(round_up(lines_, codec.columns)), length = int(round_up(rows, codec.row_step));
     const int runs = c_.by_rows ? rows : lines_, n = c_.by_rows ? lines_ : rows;
     const int padded_runs = c_.by_rows ? length : lines, padded = c_.by_rows ? lines : length;
+    if (runs == padded_runs && n == padded) return;
     for (int i = 0; i < padded_runs; i++) {
         const int used = i < runs ? n : 0;
         if (used < padded) std::memset(codes_ + i * code_pitch() + used, 0, size_t(padded - used));

@@ -50,8 +50,9 @@ void reorder_worker_t::quantise_rows(const item_t &next) {
             k_.quantise_rows(dst.format, c_.given, values_from(i, rows), dst_.global(),
                     params_from(dst, block_params(), i), codes_, c_.group);
             clear_padding(rows);
-            for (int l = 0; l < lines_; l += dst_.columns())
-                dst.codec->pack_rows(codes_ + l, c_.group, padded, codes_of_panel(dst_, l, i), how_);
+            for_codes_of_panels(dst_, i, [&](int l, uint8_t *panel) {
+                dst.codec->pack_rows(codes_ + l, c_.group, padded, panel, how_);
+            });
         });
     if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, block_params(), how_);
 }
@@ -126,8 +127,9 @@ void reorder_worker_t::dequantise(const item_t &next) {
     src_.read_params(k_, line_, lines_, pos_, length_, block_params());
     if (c_.by_rows && src.packed) {
         for_parts(src, [&](int i, int rows, int padded) {
-            for (int l = 0; l < lines_; l += src_.columns())
-                src.codec->unpack_rows(codes_of_panel(src_, l, i), padded, codes_ + l, c_.group);
+            for_codes_of_panels(src_, i, [&](int l, const uint8_t *panel) {
+                src.codec->unpack_rows(panel, padded, codes_ + l, c_.group);
+            });
             k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
                     params_from(src, block_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
                     dst_.pos_bytes(), tiles_ahead(next, i, rows), how_);
