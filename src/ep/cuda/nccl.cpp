@@ -63,14 +63,16 @@ const nccl_t &nccl() {
 
 #if MXDNN_EP_NCCL_DEVICE
 const nccl_device_t &nccl_device() {
-    const nccl_device_t &found = functions<nccl_device_t>("2.28", [](nccl_device_t &f, auto &&find) {
+    // Named, since g++ 13 takes a reference from a call with a temporary for one to that temporary.
+    const auto find_all = [](nccl_device_t &f, auto &&find) {
         find(f.version, "ncclGetVersion");
         find(f.allocate, "ncclMemAlloc");
         find(f.release, "ncclMemFree");
         find(f.window_register, "ncclCommWindowRegister");
         find(f.window_deregister, "ncclCommWindowDeregister");
         find(f.team, "ncclTeamLsa");
-    });
+    };
+    const nccl_device_t &found = functions<nccl_device_t>("2.28", find_all);
     int version = 0;
     found.version(&version);
     if (version / 100 != NCCL_VERSION_CODE / 100)
