@@ -2,6 +2,8 @@
 // Blocks that stand side by side: the rows of a block each of many lines.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/x64/reorder/body_lines.hpp"
 
 namespace mxdnn {

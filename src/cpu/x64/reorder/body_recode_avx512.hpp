@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cpu/x64/reorder/body_dequantise.hpp"
+#include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
 #include "cpu/x64/reorder/body_quantise_panels_avx512.hpp"
 
 // Bytes are looked up in 128 by one instruction. Whoever calls these functions has made sure that it is

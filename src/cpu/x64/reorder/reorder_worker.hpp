@@ -217,8 +217,8 @@ private:
     void for_codes_of_panels(const reorder_side_t &side, int i, F &&body) const {
         const int row = i % side.tile_rows(), rows = std::min(side.tile_rows(), length_ - (i - row));
         const int columns = side.columns();
-        uint8_t *codes = side.tile(line_, pos_ + i) + side.header_bytes(rows)
-                         + row * columns * side.conf().bits / 8;
+        uint8_t *codes =
+                side.tile(line_, pos_ + i) + side.header_bytes(rows) + row * columns * side.conf().bits / 8;
         for (int l = 0; l < lines_; l += columns, codes += side.panel_bytes()) body(l, codes);
     }
 };
