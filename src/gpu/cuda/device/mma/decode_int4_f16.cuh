@@ -69,6 +69,8 @@ template <int4_kind_t kind>
 inline constexpr bool has_unscaled<int4_f16_t<kind>> = true;
 template <int4_kind_t kind>
 inline constexpr bool is_f16<int4_f16_t<kind>> = true;
+template <int4_kind_t kind>
+inline constexpr bool calls_any<int4_f16_t<kind>> = kind == int4_kind_t::s4 || kind == int4_kind_t::zeros;
 
 template <int4_kind_t kind>
 struct unscaled_t<int4_f16_t<kind>> : unscaled_int4_t<int4_f16_t<kind>> {};

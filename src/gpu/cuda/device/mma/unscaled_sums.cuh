@@ -57,24 +57,40 @@ struct all_rows_t {
     __device__ constexpr bool operator()(int) const { return true; }
 };
 
+// add_unscaled() below of any weights and eight rows of bf16, as a function.
+template <typename format>
+__device__ __noinline__ float4 add_any_rows(
+        float4 sums, typename format::raw_t raw, int half, int left, uint4 source);
+
 // Adds 32 rows of K, the lower or the upper ones of a step, to the sums of 16 columns and up to 8 * tiles
 // rows of the source. left: rows of K from the step's first on. source(t, b): the fragments of eight source
-// rows. has(t): whether these rows exist.
-template <typename format, bool any, int tiles, int row_tiles, typename F, typename G = all_rows_t>
+// rows. has(t): whether these rows exist. calls: any weights for a source of f16 by a call.
+template <typename format, bool any, int tiles, bool calls = false, int row_tiles, typename F,
+        typename G = all_rows_t>
 __device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const typename format::raw_t &raw,
         int half, [[maybe_unused]] int left, F &&source, G &&has = G()) {
     if constexpr (any && is_f16<format>) {
         // Terms of the source that are smaller by the factor by which sums are enlarged in the end.
 #pragma unroll 1
-        for (int term = 1; term >= 0; term--)
-            add_unscaled<typename format::of_bf16, true, tiles>(
-                    sum, raw, half, left,
-                    [&](int t, uint32_t(&b)[4]) {
-                        source(t, b);
+        for (int term = 1; term >= 0; term--) {
+            using of_bf16 = typename format::of_bf16;
+            const auto rows = [&](int t, uint32_t(&b)[4]) {
+                source(t, b);
 #pragma unroll
-                        for (uint32_t &pair : b) pair = bf16_term_of_f16(pair, term, 1 / format::sum_scale);
-                    },
-                    has);
+                for (uint32_t &pair : b) pair = bf16_term_of_f16(pair, term, 1 / format::sum_scale);
+            };
+            if constexpr (calls) {
+                static_assert(tiles == 1 && row_tiles == 1, "eight rows");
+                uint32_t b[4];
+                rows(0, b);
+                float(&of)[4] = sum[0];
+                const float4 v = add_any_rows<of_bf16>(make_float4(of[0], of[1], of[2], of[3]), raw, half,
+                        left, make_uint4(b[0], b[1], b[2], b[3]));
+                of[0] = v.x, of[1] = v.y, of[2] = v.z, of[3] = v.w;
+            } else {
+                add_unscaled<of_bf16, true, tiles>(sum, raw, half, left, rows, has);
+            }
+        }
         return;
     }
     constexpr int terms = any ? format::terms : 1, together = tiles % 2 ? 1 : 2;
@@ -115,6 +131,15 @@ __device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const t
             for (int e = 0; e < 4; e++) factors.add_zero(sum[first + t][e], ones[e], e / 2);
         }
     }
+}
+
+template <typename format>
+__device__ float4 add_any_rows(float4 sums, typename format::raw_t raw, int half, int left, uint4 source) {
+    float sum[1][4] = {{sums.x, sums.y, sums.z, sums.w}};
+    add_unscaled<format, true, 1>(sum, raw, half, left, [&](int, uint32_t(&b)[4]) {
+        b[0] = source.x, b[1] = source.y, b[2] = source.z, b[3] = source.w;
+    });
+    return make_float4(sum[0][0], sum[0][1], sum[0][2], sum[0][3]);
 }
 
 // Whether no sum of the source alone meets a zero, so that the parts below are all there is.

@@ -121,5 +121,10 @@ inline constexpr bool has_unscaled = false;
 template <typename format>
 inline constexpr bool is_f16 = false;
 
+// Whether grouped_gemv multiplies special weights for f16 by a call, which leaves registers to the others: 5
+// to 20 % less time on an H200. With zero points, and with types that are read, it takes up to 16 % more.
+template <typename format>
+inline constexpr bool calls_any = false;
+
 } // namespace impl
 } // namespace mxdnn

@@ -28,7 +28,10 @@ struct grouped_gemv_list_t {
         constexpr bool of_sums = rows == rows_t::sums || (std::is_same_v<format_, any_int4> && !of_f16);
         using format = std::conditional_t<looks, any_int4,
                 std::conditional_t<of_f16, typename with_f16_source_t<format_>::type, format_>>;
-        using variant_t = grouped_gemv_variant_t<format, grouped_gemv_tiles[i % shapes], of_sums>;
+        // Codes, scales and zero points of 16 rows do not fit in the registers, so int4 has blocks of eight,
+        // also where a plan has 16: the kernel divides its work by itself.
+        constexpr int tiles = has_unscaled<format_> ? 1 : grouped_gemv_tiles[i % shapes];
+        using variant_t = grouped_gemv_variant_t<format, tiles, of_sums>;
         return {grouped_gemv<variant_t>, grouped_gemv_t::threads, variant_t::bytes};
     }
 };

@@ -481,7 +481,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                                 for (int h = 0; h < 2; h++)
 #pragma unroll
                                     for (int p = 0; p < count; p++)
-                                        add_unscaled<format, decltype(any)::value, tiles>(sum[p], raw[p], h,
+                                        add_unscaled<format, any, tiles, calls_any<format>>(sum[p], raw[p], h,
                                                 args.K - ((stage_begin + next) * 2 + half) * k::tile_rows,
                                                 [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
