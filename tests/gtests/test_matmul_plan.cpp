@@ -382,6 +382,23 @@ TEST(kernel_selection, every_format_with_a_decoder_has_all_three_kinds_from_avx2
             }
 }
 
+// Only where threads share the rows of kernels that decode for every call, and as many as fit.
+TEST(matmul_plan, parts_that_are_prepared_together) {
+    const auto parts = [](int64_t M, int64_t bytes, int threads, const matmul_kernels_t &k) {
+        return plan_parts_together(M, 144, bytes, machine(cpu_isa_t::avx512_core_amx, threads), k);
+    };
+    const int64_t bytes = 144 * 2880 * 2;
+    EXPECT_EQ(parts(1024, bytes, 16, amx_kernels()), 8);
+    EXPECT_EQ(parts(144, bytes, 16, amx_kernels()), 1);
+    EXPECT_EQ(parts(0, bytes, 16, amx_kernels()), 1);
+    EXPECT_EQ(parts(100000, bytes, 16, amx_kernels()), 16);
+    EXPECT_EQ(parts(runtime_dim, bytes, 2, amx_kernels()), 16);
+    EXPECT_EQ(parts(100000, 5 << 20, 16, amx_kernels()), 3);
+    EXPECT_EQ(parts(100000, 20 << 20, 16, amx_kernels()), 1);
+    EXPECT_EQ(parts(1024, bytes, 1, amx_kernels()), 1);
+    EXPECT_EQ(parts(1024, bytes, 16, avx2_kernels()), 1);
+}
+
 } // namespace
 } // namespace x64
 } // namespace impl

@@ -413,12 +413,12 @@ struct jit_grouped_matmul_base_t::run_t {
         machine.threads = nthr;
         plan = plan_grouped_matmul(shape, segments, n_segments, g.limits, machine, c.kernels);
         const int n = int(std::min<int64_t>(nthr, plan.tasks));
-        task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n,
+        task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, 1,
                 [&](int i) { return first_task(plan, shape, segments, n_segments, i, n); });
         parallel(ctx, n, [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
-            shares.run(ithr, [&](int64_t t) { do_task(w, tasks.find(t)); });
+            shares.run(ithr, [&](int, int64_t t) { do_task(w, tasks.find(t)); });
         });
     }
 

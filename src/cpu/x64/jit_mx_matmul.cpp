@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executing: prepare some rows of the source, let threads take runs of columns, finish each row in cache.
+// Executing: prepare some parts of the rows of the source, let threads take runs of columns of one part after
+// the other, finish each row in cache.
 #include "cpu/x64/jit_mx_matmul.hpp"
 
 #include <algorithm>
@@ -61,56 +62,62 @@ struct jit_mx_matmul_base_t::run_t {
         plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
     }
 
-    // Prepares the rows of a part for kernels.
-    void prepare_source(part_t &part, int threads) const {
-        if (c.weights.K == 0) return; // empty sums
+    // Decides where kernels read the rows of a part. Returns the number of rows that have to be prepared.
+    int64_t place_source(part_t &part) const {
+        if (c.weights.K == 0) return 0; // empty sums
         source_rows_t first(ctx, c.compute_dt);
         first.set_batch(part.idx);
-        const problem_t &p = ctx.pd.problem;
         // The last call with a direct kernel reads as many rows as the kernel has. Rows beyond M are zeros.
         part.padded_rows = self.kernels_.padded_rows(plan.direct, part.rows);
-        const bool quantised = p.attr.src.scales.set;
         const bool stream = c.streams(plan.direct, part.rows);
         const bool all_exist =
                 plan.direct ? part.padded_rows == part.rows : self.kernels_.gemm_reads_in_place(part.rows);
-        const bool in_place = !stream && all_exist && !quantised && !(plan.direct && c.needs_sums)
-                              && first.in_place(part.m0)
+        const bool in_place = !stream && all_exist && !ctx.pd.problem.attr.src.scales.set
+                              && !(plan.direct && c.needs_sums) && first.in_place(part.m0)
                               && !c.conflicts(plan.direct, first.in_place_stride(), part.rows);
-        if (in_place) {
-            part.source = first.in_place(part.m0);
-            part.source_stride = first.in_place_stride();
-            return;
-        }
-        part.source = part.buffer;
-        part.source_stride = c.scratch.source_stride;
-        const int64_t K = c.weights.K, padded = round_up(K, k_step);
+        part.source = in_place ? first.in_place(part.m0) : part.buffer;
+        part.source_stride = in_place ? first.in_place_stride() : c.scratch.source_stride;
+        return in_place ? 0 : part.padded_rows;
+    }
+
+    // Prepares rows [begin, end) of a part for kernels.
+    void prepare_rows(const part_t &part, int64_t begin, int64_t end) const {
+        source_rows_t src(ctx, c.compute_dt);
+        src.set_batch(part.idx);
+        const int64_t padded = round_up(c.weights.K, k_step);
+        const bool stream = c.streams(plan.direct, part.rows);
         const source_blocks_t blocks = c.stream_of(plan.direct, part.rows);
-        const int64_t padded_rows = part.padded_rows;
-        const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(threads, padded_rows));
-        parallel(ctx, n, [&](int ithr, int nt) {
-            source_rows_t src(ctx, c.compute_dt);
-            src.set_batch(part.idx);
-            int64_t begin, end;
-            balance(padded_rows, nt, ithr, begin, end);
-            for (int64_t r = begin; r < end; r++) {
-                char *out = part.buffer + r * part.source_stride;
-                source_sums_t sums{row_scales(part) + r,
-                        c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr,
-                        c.weights.block};
-                if (stream) {
-                    const int64_t n = std::min({end - r, blocks.call_rows(r), int64_t(tile_source_rows)});
-                    if (src.copy(part.m0 + r, n, r, blocks, part.buffer, sums))
-                        r += n - 1;
-                    else
-                        src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
-                } else if (r < part.rows) {
-                    src.prepare(part.m0 + r, out, padded, sums);
-                } else {
-                    std::memset(out, 0, size_t(padded * c.kernels.compute_bytes));
-                    if (sums.block_sums)
-                        std::memset(sums.block_sums, 0, size_t(c.scratch.sums_per_row) * sizeof(float));
-                }
+        for (int64_t r = begin; r < end; r++) {
+            char *out = part.buffer + r * part.source_stride;
+            source_sums_t sums{row_scales(part) + r,
+                    c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr, c.weights.block};
+            if (stream) {
+                const int64_t n = std::min({end - r, blocks.call_rows(r), int64_t(tile_source_rows)});
+                if (src.copy(part.m0 + r, n, r, blocks, part.buffer, sums))
+                    r += n - 1;
+                else
+                    src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
+            } else if (r < part.rows) {
+                src.prepare(part.m0 + r, out, padded, sums);
+            } else {
+                std::memset(out, 0, size_t(padded * c.kernels.compute_bytes));
+                if (sums.block_sums)
+                    std::memset(sums.block_sums, 0, size_t(c.scratch.sums_per_row) * sizeof(float));
             }
+        }
+    }
+
+    void prepare_sources(part_t *parts, int n_parts, int threads) const {
+        int64_t left[most_parts_together], rows = 0;
+        for (int i = 0; i < n_parts; i++) rows += left[i] = place_source(parts[i]);
+        if (rows == 0) return;
+        const int n = rows * c.weights.K < serial_elements ? 1 : int(std::min<int64_t>(threads, rows));
+        parallel(ctx, n, [&](int ithr, int nt) {
+            int64_t begin, end; // relative to the part
+            balance(rows, nt, ithr, begin, end);
+            for (int i = 0; i < n_parts; begin -= left[i], end -= left[i], i++)
+                if (begin < left[i] && end > 0)
+                    prepare_rows(parts[i], std::max<int64_t>(begin, 0), std::min(end, left[i]));
         });
     }
 
@@ -178,14 +185,23 @@ struct jit_mx_matmul_base_t::run_t {
         part.src_global = src.global();
     }
 
-    // Calls body() for the parts of the rows of an entry, which `threads` threads prepare.
+    // Calls body(parts, n) for the parts of the rows of an entry, `most` at a time, which `threads` threads
+    // prepare.
     template <typename F>
-    void for_runs(part_t &part, int threads, F &&body) const {
+    void for_parts(const part_t &entry, int most, int threads, F &&body) const {
+        part_t parts[most_parts_together];
         const int64_t joined = joined_rows(c.kernels);
-        for (part.m0 = 0; part.m0 < M; part.m0 += part.rows) {
-            part.rows = M - part.m0 <= plan.rows + joined ? M - part.m0 : plan.rows;
-            prepare_source(part, threads);
-            body();
+        for (int64_t m0 = 0; m0 < M;) {
+            int n = 0;
+            for (; n < most && m0 < M; n++) {
+                part_t &part = parts[n] = entry;
+                part.m0 = m0;
+                part.rows = M - m0 <= plan.rows + joined ? M - m0 : plan.rows;
+                part.buffer += n * c.scratch.sources();
+                m0 += part.rows;
+            }
+            prepare_sources(parts, n, threads);
+            body(parts, n);
         }
     }
 
@@ -197,18 +213,18 @@ struct jit_mx_matmul_base_t::run_t {
 
     // One matrix, shared by all threads.
     void do_batch_entry(const dim_t *idx) {
-        part_t part;
-        part.buffer = source_buffer(0);
-        set_entry(part, idx);
-        for_runs(part, nthr, [&] {
+        part_t entry;
+        entry.buffer = source_buffer(0);
+        set_entry(entry, idx);
+        for_parts(entry, c.scratch.parts, nthr, [&](const part_t *parts, int n_parts) {
             const int64_t tasks = div_up(dst_n, plan.columns);
             const int n = int(std::min<int64_t>(nthr, tasks));
-            task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n,
+            task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, n_parts,
                     [&](int i) { return first_of_share(tasks, n, i); });
             parallel(ctx, n, [&](int ithr, int) {
                 epilogue_t epilogue(ctx);
                 epilogue.set_batch(idx);
-                shares.run(ithr, [&](int64_t t) { do_task(part, t, epilogue, ithr); });
+                shares.run(ithr, [&](int p, int64_t t) { do_task(parts[p], t, epilogue, ithr); });
             });
         });
     }
@@ -219,18 +235,18 @@ struct jit_mx_matmul_base_t::run_t {
         const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
         parallel(ctx, int(std::min<int64_t>(nthr, batch * tasks)), [&](int ithr, int nt) {
             epilogue_t epilogue(ctx);
-            part_t part;
-            part.buffer = source_buffer(ithr);
+            part_t entry;
+            entry.buffer = source_buffer(ithr);
             int64_t begin, end;
             balance(batch * tasks, nt, ithr, begin, end);
             while (begin < end) {
                 dim_t idx[max_ndims] = {};
                 batch_index(dst, begin / tasks, idx);
                 const int64_t first = begin % tasks, last = std::min(tasks, first + end - begin);
-                set_entry(part, idx);
+                set_entry(entry, idx);
                 epilogue.set_batch(idx);
-                for_runs(part, 1, [&] {
-                    for (int64_t t = first; t < last; t++) do_task(part, t, epilogue, ithr);
+                for_parts(entry, 1, 1, [&](const part_t *parts, int) {
+                    for (int64_t t = first; t < last; t++) do_task(*parts, t, epilogue, ithr);
                 });
                 begin += last - first;
             }

@@ -64,8 +64,12 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
             most += joined_rows(conf.kernels);
             size_scratch(conf, most, most);
+            if (!conf.scratch.own_sources)
+                conf.scratch.parts = plan_parts_together(dim_from_end(problem.dst, 2), rows,
+                        conf.scratch.sources(), conf.machine, conf.kernels);
             conf.scratch.book(scratch, conf.machine.threads);
-            scratch.book(scratch_t::tasks, conf.machine.threads * int64_t(sizeof(task_shares_t::share_t)));
+            scratch.book(scratch_t::tasks,
+                    conf.scratch.parts * conf.machine.threads * int64_t(sizeof(task_shares_t::share_t)));
             return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {

@@ -20,9 +20,10 @@ constexpr int64_t bad_stride = 1024;
 // Sizes of the parts of the scratchpad in bytes: a pure function of N, K, the number of prepared rows and the
 // threads.
 struct matmul_scratch_t {
-    bool own_sources = false;               // each thread prepares rows of its own
-    int64_t source = 0;                     // prepared rows; without own_sources shared by all threads
-    int64_t source_stride = 0;              // bytes of a prepared row
+    bool own_sources = false;  // each thread prepares rows of its own
+    int parts = 1;             // parts of the rows that are prepared together
+    int64_t source = 0;        // prepared rows of a part; without own_sources shared by all threads
+    int64_t source_stride = 0; // bytes of a prepared row
     int64_t row_scales = 0, block_sums = 0; // beside the prepared rows
     int64_t sums_per_row = 0;               // floats
     int64_t panels = 0;                     // decoded panels, per thread
@@ -32,7 +33,7 @@ struct matmul_scratch_t {
     int64_t sources() const { return source + row_scales + block_sums; }
     int64_t per_thread() const { return panels + acc + (own_sources ? sources() : 0); }
     void book(scratch_parts_t &scratch, int threads) const {
-        if (!own_sources) scratch.book(scratch_t::source_rows, sources());
+        if (!own_sources) scratch.book(scratch_t::source_rows, parts * sources());
         scratch.book(scratch_t::thread, per_thread(), threads);
     }
 };
@@ -48,7 +49,7 @@ struct matmul_conf_t {
     packed_shape_t weights;
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
-    int64_t source_rows = 0; // the largest number of rows that are prepared together
+    int64_t source_rows = 0; // the largest number of rows of a part
     bool needs_sums = false; // float_zero weights
     bool row_scaled = false; // s8 with one scale per row, for kernels that read s8
     int64_t calls = 0;       // number of calls for the rows of the source; 0: not known
@@ -96,7 +97,7 @@ struct matmul_conf_t {
 // Decides whether and how an ISA takes the problem, except for the scratchpad.
 reason_t configure(matmul_conf_t &conf, const problem_t &p, cpu_isa_t isa);
 
-// For `source_rows` prepared rows. A thread has the sums of `task_rows` at a time.
+// For parts of `source_rows` prepared rows. A thread has the sums of `task_rows` at a time.
 void size_scratch(matmul_conf_t &conf, int64_t source_rows, int64_t task_rows);
 
 } // namespace x64

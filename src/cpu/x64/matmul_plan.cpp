@@ -13,6 +13,8 @@ constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
 // Prepared rows of each thread, if threads prepare their own.
 constexpr int64_t own_source_bytes = 1 << 20;
+// Prepared rows that threads share.
+constexpr int64_t shared_source_bytes = 16 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
@@ -130,6 +132,15 @@ int64_t max_plan_rows(
 bool is_small(int64_t M, int64_t K, int64_t N) {
     constexpr int64_t most = int64_t(1) << 17; // products
     return M <= most && K <= most && N <= most && M * K <= most && M * K * N <= most;
+}
+
+int plan_parts_together(int64_t M, int64_t rows, int64_t bytes, const matmul_machine_t &machine,
+        const matmul_kernels_t &kernels) {
+    // Kernels that decode once for all rows of a part have larger parts.
+    if (machine.threads <= 1 || !kernels.decodes_again) return 1;
+    int64_t parts = std::min<int64_t>(most_parts_together, shared_source_bytes / std::max<int64_t>(bytes, 1));
+    if (M != runtime_dim) parts = std::min(parts, div_up(M, std::max<int64_t>(rows, 1)));
+    return int(std::max<int64_t>(parts, 1));
 }
 
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads) {

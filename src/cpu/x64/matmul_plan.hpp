@@ -120,6 +120,12 @@ inline int64_t least_plan_columns(int64_t dst_n, int64_t step, int64_t wanted) {
 }
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
+// Parts of M rows (or runtime_dim), of `rows` rows and `bytes` each, that are prepared together if threads
+// share them. A thread may then multiply the next part while others have not finished this one.
+constexpr int most_parts_together = 16;
+int plan_parts_together(int64_t M, int64_t rows, int64_t bytes, const matmul_machine_t &machine,
+        const matmul_kernels_t &kernels);
+
 // Whether threads share all matrices of a batch, each with its own source rows, instead of one matrix after
 // the other; and how many rows these are at most, of `most`.
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks that threads share. Each one has a range of them, so that it keeps its part of the operands in its
 // caches. A thread that is done takes tasks of others: threads are not equally fast, and cores have other
-// work.
+// work. Where there are several parts with the same tasks each, it then begins with the next part, whether or
+// not others have finished theirs.
 #pragma once
 
 #include <atomic>
@@ -20,25 +21,29 @@ public:
         int64_t end;
     };
 
-    // In memory for so many shares. first(i) is the first task of thread i; first(threads) is the number of
-    // tasks.
+    // In memory for so many shares of each part. first(i) is the first task of thread i; first(threads) is
+    // the number of tasks of a part.
     template <typename F>
-    task_shares_t(share_t *memory, int threads, F first) : shares_(memory), threads_(threads) {
-        for (int i = 0; i < threads; i++) new (memory + i) share_t{{first(i)}, first(i + 1)};
+    task_shares_t(share_t *memory, int threads, int parts, F first)
+        : shares_(memory), threads_(threads), parts_(parts) {
+        for (int p = 0; p < parts; p++)
+            for (int i = 0; i < threads; i++) new (memory++) share_t{{first(i)}, first(i + 1)};
     }
 
-    // What a thread does: f(task) for its own share, then for tasks that others have left.
+    // What a thread does: f(part, task) for its own share of a part, then for tasks that others have left.
     template <typename F>
     void run(int ithr, F f) {
-        for (int i = 0; i < threads_; i++) {
-            share_t &share = shares_[(ithr + i) % threads_];
-            for (int64_t t; (t = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) f(t);
-        }
+        for (int p = 0; p < parts_; p++)
+            for (int i = 0; i < threads_; i++) {
+                share_t &share = shares_[p * threads_ + (ithr + i) % threads_];
+                for (int64_t t; (t = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
+                    f(p, t);
+            }
     }
 
 private:
     share_t *const shares_;
-    const int threads_;
+    const int threads_, parts_;
 };
 
 } // namespace x64
