@@ -38,7 +38,8 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                             const narrow_shape_t shape = narrow_shape(p.shape);
                             const int panels = int(div_up(N, 64)),
                                       blocks = narrow_blocks(shape, panels, p.grid),
-                                      block = 2 * narrow_box_rows(int(rows), blocks);
+                                      block = narrow_sharers(shape.parts)
+                                              * narrow_box_rows(shape, int(rows), blocks);
                             EXPECT_GE(block * blocks, rows);
                             EXPECT_LT(block * (blocks - 1), rows); // each has rows
                             EXPECT_LE(block, shape.width);
@@ -116,7 +117,7 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
     // K is shared by CTAs of no cluster, so that few are left out.
     EXPECT_GE(plan_matmul(80, 8192, 8192, 0, 2176, 132).grid, 128);
-    EXPECT_GE(plan_matmul(80, 2880, 2880, 0, 2176, 132).grid, 96);
+    EXPECT_GE(plan_matmul(80, 2880, 2880, 0, 2176, 132).grid, 92);
     // Fewer rows have a panel for each CTA, if there are panels for all.
     EXPECT_TRUE(is_narrow(plan_matmul(64, 8192, 8192, 0, 2176, 132).shape));
     EXPECT_FALSE(is_narrow(plan_matmul(64, 8192 + 320, 8192, 0, 2176, 132).shape));
@@ -131,26 +132,29 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(blocks(512, 4096, 4096), 4);
     EXPECT_EQ(blocks(640, 2880, 2880), 5);
     EXPECT_EQ(blocks(2048, 1024, 4096), 16);
-    // Where copies take longer than with CTAs that share K.
-    EXPECT_EQ(blocks(128, 8192, 8192), 0);
-    EXPECT_EQ(blocks(65, 8192, 4096), 0);
-    EXPECT_EQ(blocks(96, 2880, 2880), 0);
+    EXPECT_EQ(blocks(96, 2880, 2880), 2);
+    EXPECT_EQ(blocks(384, 4096, 14336), 3);
+    // Where blocks would be small beside what a step costs, or do not fit.
     EXPECT_EQ(blocks(160, 5120, 5120), 0);
-    for (int64_t rows : {256, 320, 384}) EXPECT_EQ(blocks(rows, 4096, 14336), 0) << rows;
     EXPECT_EQ(blocks(512, 8192, 8192), 0);
     // With fewer panels, the CTAs of a cluster share K.
     const auto parts = [](int64_t rows, int64_t N, int64_t K) {
         return narrow_shape(plan_matmul(rows, N, K, 0, 2176, 132).shape).parts;
     };
+    EXPECT_EQ(parts(128, 8192, 8192), 2);
+    EXPECT_EQ(parts(256, 4096, 14336), 2);
+    EXPECT_EQ(parts(256, 5760, 2880), 2);
+    EXPECT_EQ(parts(256, 4096, 4096), 1);
     EXPECT_EQ(parts(32, 8192, 8192), 1);
     EXPECT_EQ(parts(32, 4096, 4096), 2);
     EXPECT_EQ(parts(64, 2880, 5760), 2);
     EXPECT_EQ(parts(64, 4096, 14336), 2);
     EXPECT_EQ(parts(32, 1024, 8192), 4);
-    EXPECT_EQ(parts(64, 1024, 4096), 2);
-    EXPECT_EQ(narrow_variants(8192, 132), 9);
-    EXPECT_EQ(narrow_variants(4096, 132), 12);
-    EXPECT_EQ(narrow_variants(1024, 132), 15);
+    EXPECT_EQ(parts(64, 1024, 4096), 4);
+    EXPECT_EQ(narrow_variants(8192, 132), 13);
+    EXPECT_EQ(narrow_variants(4096, 132), 16);
+    EXPECT_EQ(narrow_variants(1024, 132), 19);
+    EXPECT_EQ(narrow_variants(16896, 132), 5);
     EXPECT_EQ(narrow_variants(28672, 132), 0);
     // Columns beyond what an int counts in panels.
     EXPECT_EQ(narrow_variants(int64_t(1) << 38, 132), 0);

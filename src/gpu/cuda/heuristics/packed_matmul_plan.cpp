@@ -144,7 +144,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
     }
 }
 
-// Panels of 64 columns that gemm_narrow takes: a CTA has two at most, and all run at once. 0: there are more.
+// Panels of 64 columns that gemm_narrow takes, all of them at once. 0: there are more.
 int narrow_panels(int64_t N, int sm_count) {
     const int64_t panels = div_up(N, tile);
     return panels > 2 * sm_count ? 0 : int(panels);
@@ -163,19 +163,22 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
         const narrow_shape_t shape = narrow_shape(v);
         const int width = shape.width;
         const int64_t blocks = div_up(rows, width), ctas = blocks * narrow_block_ctas(shape, panels);
-        if ((blocks > 1 && shape.panels == 1) || ctas == 0 || ctas > most_narrow_ctas(shape, sm_count))
-            continue;
-        // Rows of a box that do not exist cost more than others. CTAs on most multiprocessors leave no room
-        // for the beginning of the next kernel. Sums are read from the other CTAs. With two panels, a step
-        // takes what its copies take, and the longer K is, the more.
-        const bool two = shape.panels > 1;
+        if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count)) continue;
+        // A step is decoding and products. Rows of a box that do not exist cost more than others. Sums wait
+        // for each other in the end, and are many. CTAs on most multiprocessors leave no room for the
+        // beginning of the next kernel.
         const double steps = double(div_up(div_up(K, tile), shape.parts)),
-                     missing = double(2 * narrow_box_rows(int(rows), int(blocks)) * blocks - rows),
-                     step = two ? std::max(366., 183.5 + 3.16 * width) + .2 * steps
-                                : 162. + 1.25 * width + missing * width / 20.,
-                     item = (two ? 1100. : 1300.) + (2 * ctas > sm_count ? 2200. : 0.)
-                            + 37. * width * (shape.parts - 1);
-        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, steps * step + item});
+                     missing = double(narrow_sharers(shape.parts)
+                                              * narrow_box_rows(shape, int(rows), int(blocks)) * blocks
+                                      - rows),
+                     step = shape.panels == 1   ? 115. + 1.3 * width + missing * width / 20.
+                            : shape.panels == 2 ? 230. + 2.3 * width
+                                                : 340. + 3.6 * width,
+                     item = 6000. + 20. * width * shape.panels + (shape.panels == 1 ? 8. * width : 0.)
+                            + (10 * ctas > 9 * sm_count ? 1800. : 0.);
+        // Short calls have a higher clock than those that the costs of other kernels are from.
+        const double clock = std::min(1., .8 + .0015 * double(div_up(K, tile)));
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, clock * (steps * step + item)});
     }
 }
 
