@@ -36,6 +36,17 @@ inline uint16_t to_bf16(float f) {
     return uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+// The call throws, and the sentence has these words.
+template <typename F>
+void expect_refused(F &&call, const std::string &sentence) {
+    try {
+        call();
+        ADD_FAILURE() << "not refused, but should be: " << sentence;
+    } catch (const mxdnn::error &e) {
+        EXPECT_NE(std::string(e.what()).find(sentence), std::string::npos) << e.what();
+    }
+}
+
 // What experts do: a factor that is exact in bf16, so that rows which are only moved keep their bits.
 inline float factor_of(dim expert) { return std::ldexp(expert % 2 ? -1.f : 1.f, int(expert % 5) - 2); }
 

@@ -41,16 +41,6 @@ struct nccl_test : testing::TestWithParam<std::tuple<int, ep::transport>> {
     }
 };
 
-template <typename F>
-void expect_refused(F &&call, const std::string &sentence) {
-    try {
-        call();
-        ADD_FAILURE() << "not refused, but should be: " << sentence;
-    } catch (const mxdnn::error &e) {
-        EXPECT_NE(std::string(e.what()).find(sentence), std::string::npos) << e.what();
-    }
-}
-
 TEST_P(nccl_test, every_routing_and_precision) {
     const struct {
         dt forward, backward;

@@ -15,15 +15,6 @@ struct refused_test : layer_test {
         layer = ep::layer(comm, desc());
         step = ep::step(layer);
     }
-    template <typename F>
-    void expect_refused(F &&call, const std::string &sentence) {
-        try {
-            call();
-            ADD_FAILURE() << "not refused, but should be: " << sentence;
-        } catch (const mxdnn::error &e) {
-            EXPECT_NE(std::string(e.what()).find(sentence), std::string::npos) << e.what();
-        }
-    }
     // A dispatch that one rank, the last, calls with something wrong.
     void expect_dispatch_refused(const std::function<void(std::unordered_map<int, memory> &,
                                          std::vector<int32_t> &, std::vector<int32_t> &)> &spoil,
