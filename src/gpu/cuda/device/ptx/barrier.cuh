@@ -75,6 +75,10 @@ __device__ __forceinline__ void cluster_sync() {
 __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
+// The first half where a CTA has written what others read.
+__device__ __forceinline__ void cluster_arrive_release() {
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 // The address of this CTA's shared address `a` in another CTA of the cluster.
 __device__ __forceinline__ uint32_t cluster_address(uint32_t a, uint32_t rank) {

@@ -27,10 +27,6 @@ __device__ __forceinline__ void cluster_store_async(uint32_t remote, const float
             "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote_bar)
             : "memory");
 }
-// The first half of cluster_sync(), whose second half is cluster_wait().
-__device__ __forceinline__ void cluster_arrive_release() {
-    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-}
 
 } // namespace ptx
 } // namespace impl
