@@ -7,8 +7,11 @@
 #include <memory>
 #include <stdexcept>
 
+#include <unistd.h>
+
 #include "model/session.hpp"
 #include "prompt.hpp"
+#include "text/terminal_text.hpp"
 #include "text/utf8_stream.hpp"
 
 namespace llm {
@@ -46,13 +49,15 @@ public:
     void finish() override { print(stream_.finish() + "\n"); }
 
 private:
-    void print(const std::string &text) {
+    void print(std::string text) {
+        // A model says what a stranger made it say. Files and pipes get its bytes.
+        if (is_terminal_) text = terminal_text(text);
         fwrite(text.data(), 1, text.size(), stdout);
         fflush(stdout);
     }
 
     const tokenizer_t &tokenizer_;
-    const bool shows_special_;
+    const bool shows_special_, is_terminal_ = isatty(STDOUT_FILENO);
     utf8_stream_t stream_;
 };
 

@@ -5,6 +5,7 @@ import array
 import json
 import math
 import os
+import pty
 import shutil
 import struct
 import subprocess
@@ -301,6 +302,26 @@ def wrong_command_lines() -> None:
     assert done.returncode == 1 and "one position" in done.stderr, (done.stdout, done.stderr)
 
 
+def on_a_terminal() -> None:
+    """Text of a model is shown by a terminal and not obeyed; a pipe gets its bytes."""
+    folder = changed(lambda c, t: None)
+    with open(os.path.join(GOLDEN, "gpt-oss", "tokenizer.json")) as f:
+        tokenizer = json.load(f)
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["\u011b"] = vocabulary.pop("m")  # how tokenizers write the byte ESC
+    with open(f"{folder}/tokenizer.json", "w") as f:
+        json.dump(tokenizer, f)
+    command = [LLM, "generate", folder, "the hello", "--raw", "--tokens", "12", "--threads", "2"]
+    text = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    assert b"\x1b" in text, text
+    ours, its = pty.openpty()
+    with os.fdopen(its, "wb") as terminal:
+        subprocess.run(command, stdout=terminal, stderr=subprocess.DEVNULL, check=True, timeout=60)
+        shown = os.read(ours, 4096)
+    os.close(ours)
+    assert shown == text.replace(b"\x1b", b"\\x1b").replace(b"\n", b"\r\n"), (shown, text)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -312,6 +333,7 @@ def main() -> None:
         wrong_files()
         wrong_command_lines()
         logits_that_are_none()
+        on_a_terminal()
     print("as they should be")
 
 

@@ -11,6 +11,7 @@
 #include "text/chat.hpp"
 #include "text/sampler.hpp"
 #include "text/splitter.hpp"
+#include "text/terminal_text.hpp"
 #include "text/tokenizer_files.hpp"
 #include "text/utf8_stream.hpp"
 
@@ -261,6 +262,15 @@ TEST(Utf8Stream, PassesWholeCharacters) {
         EXPECT_EQ(out + s.finish(), repeated("\xef\xbf\xbd", size_t(signs)))
                 << json(bytes).dump(-1, ' ', true, json::error_handler_t::replace);
     }
+}
+
+TEST(TerminalText, IsShownAndNotObeyed) {
+    const std::string letters = "a\tb\n\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82\\";
+    EXPECT_EQ(terminal_text(letters), letters);
+    EXPECT_EQ(terminal_text("\x1b]0;t\a\x1b[2J\r\b\x7f"), "\\x1b]0;t\\x07\\x1b[2J\\x0d\\x08\\x7f");
+    EXPECT_EQ(terminal_text("\302\2332J\302\240"), "\\u009b2J\302\240");
+    EXPECT_EQ(terminal_text("\2332J\303"), "\uFFFD2J\uFFFD");
+    EXPECT_EQ(terminal_text(std::string_view("\0", 1)), "\\x00");
 }
 
 TEST(Chat, Formats) {
