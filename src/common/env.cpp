@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/shown.hpp"
+
 namespace mxdnn {
 namespace impl {
 
@@ -33,7 +35,7 @@ bool flag(const char *name) {
     const std::string v = words(name);
     for (const auto &k : known)
         if (v == k.word) return k.on;
-    fprintf(stderr, "mxdnn: %s is '%s'; it is 0 or 1\n", name, v.c_str());
+    fprintf(stderr, "mxdnn: %s is %s; it is 0 or 1\n", name, shown(v).c_str());
     return false;
 }
 
@@ -48,7 +50,7 @@ int number(const char *name, int otherwise) {
         return true;
     });
     if (digits && n <= most) return int(n);
-    fprintf(stderr, "mxdnn: %s is '%s'; it is a whole number from 0 to %d\n", name, v.c_str(), most);
+    fprintf(stderr, "mxdnn: %s is %s; it is a whole number from 0 to %d\n", name, shown(v).c_str(), most);
     return otherwise;
 }
 

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "common/env.hpp"
+#include "common/shown.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -58,8 +59,8 @@ std::atomic<unsigned> &flags() {
         unsigned v = 0;
         const char *bad = nullptr;
         if (!parse(environment().verbose.c_str(), v, &bad)) {
-            std::fprintf(stderr, "mxdnn: MXDNN_VERBOSE has the unknown word '%s'; possible are %s\n", bad,
-                    verbose_words);
+            std::fprintf(stderr, "mxdnn: MXDNN_VERBOSE has the unknown word %s; possible are %s\n",
+                    shown(bad).c_str(), verbose_words);
             v = 0;
         }
         return v;

@@ -8,6 +8,7 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/shown.hpp"
 #include "cpu/pool_region.hpp"
 #include "cpu/runtime/runtime.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
@@ -33,7 +34,7 @@ void read_environment_once() {
             if (x64::isa_from_name(name.c_str(), &cap))
                 x64::set_isa_cap(cap);
             else
-                std::fprintf(stderr, "mxdnn: MXDNN_MAX_CPU_ISA is '%s'; possible are %s\n", name.c_str(),
+                std::fprintf(stderr, "mxdnn: MXDNN_MAX_CPU_ISA is %s; possible are %s\n", shown(name).c_str(),
                         cpu_isa_names().c_str());
         }
         return true;

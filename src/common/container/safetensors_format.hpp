@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/shown.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace safetensors {
@@ -121,32 +123,8 @@ inline status_t size_in_bytes(const dtype_t &dtype, const std::vector<int64_t> &
     return {};
 }
 
-// Text from a file in a form that is safe to print: quoted, with escapes for everything but printable ASCII,
-// and shortened if very long.
-inline std::string shown(const std::string &name) {
-    std::string s = "'";
-    for (const char c : name) {
-        if (s.size() > 100) return s + "…' (" + std::to_string(name.size()) + " bytes)";
-        if (c == '\'' || c == '\\') {
-            s += '\\';
-            s += c;
-        } else if (c >= 0x20 && c < 0x7f) {
-            s += c;
-        } else {
-            char hex[8];
-            snprintf(hex, sizeof(hex), "\\x%02x", unsigned(static_cast<unsigned char>(c)));
-            s += hex;
-        }
-    }
-    return s + "'";
-}
-
-// A path in a form that is safe to print: without control characters. Of a very long path the end is kept.
-inline std::string shown_path(const std::string &path) {
-    std::string s;
-    for (const char c : path) s += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return s.size() <= 150 ? s : "…" + s.substr(s.size() - 147);
-}
+using impl::shown;
+using impl::shown_path;
 
 } // namespace safetensors
 } // namespace impl
