@@ -6,6 +6,7 @@
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
 #include "cpu/x64/source_blocks.hpp"
+#include "cpu/x64/task_shares.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -397,6 +398,61 @@ TEST(matmul_plan, parts_that_are_prepared_together) {
     EXPECT_EQ(parts(100000, 20 << 20, 16, amx_kernels()), 1);
     EXPECT_EQ(parts(1024, bytes, 1, amx_kernels()), 1);
     EXPECT_EQ(parts(1024, bytes, 16, avx2_kernels()), 1);
+}
+
+// Shares of the tasks of all parts: they follow each other, have about equal work, and begin with a part
+// where they would begin a little beside it.
+TEST(matmul_plan, shares_of_parts_that_threads_copy) {
+    for (const int64_t M : {17, 64, 160, 256, 1024, 5000})
+        for (const int64_t rows : {48, 96, 144})
+            for (const int64_t tasks : {1, 6, 45, 90})
+                for (const int threads : {2, 3, 8, 14, 16, 64}) {
+                    const own_parts_t p{M, rows, parts_of(M, rows, 16), tasks};
+                    const int n = int(std::min<int64_t>(threads, p.all_tasks()));
+                    int64_t all = 0;
+                    for (int64_t i = 0; i < p.parts; i++) all += p.rows_of(i);
+                    EXPECT_EQ(all, M);
+                    EXPECT_EQ(p.first_of_share(n, 0), 0);
+                    EXPECT_EQ(p.first_of_share(n, n), p.parts * tasks);
+                    const auto work = [&](int64_t first, int64_t last) {
+                        int64_t sum = 0;
+                        for (int64_t t = first; t < last; t++) sum += p.rows_of(t / tasks);
+                        return double(sum);
+                    };
+                    const double each = work(0, p.all_tasks()) / n, one = double(rows + 16);
+                    for (int i = 0; i < n; i++) {
+                        const int64_t first = p.first_of_share(n, i), last = p.first_of_share(n, i + 1);
+                        ASSERT_LE(first, last);
+                        EXPECT_NEAR(work(first, last), each, 0.5 * each + 2 * one);
+                    }
+                }
+    // Two threads for each of seven parts, the last of which is longer.
+    const own_parts_t p{1024, 144, 7, 90};
+    EXPECT_EQ(p.first_of_share(14, 2), 90);
+    EXPECT_EQ(p.first_of_share(14, 4), 180);
+    EXPECT_EQ(p.first_of_share(14, 12), 540);
+}
+
+// One thread after the other: each first has its own tasks, then those of others that it is ready for, then
+// others where enough are left.
+TEST(matmul_plan, threads_take_tasks_that_they_are_ready_for) {
+    const auto taken = [](int64_t least, int64_t each) {
+        task_shares_t::share_t memory[3];
+        task_shares_t shares(memory, 3, 1, [&](int i) { return i * each; });
+        std::vector<int64_t> order;
+        int64_t ready = -1;
+        shares.run_prepared(
+                1, least, [&](int64_t t) { return t / 10 == ready; },
+                [&](int64_t t) {
+                    ready = t / 10;
+                    order.push_back(t);
+                });
+        return order;
+    };
+    EXPECT_EQ(taken(4, 4), (std::vector<int64_t>{4, 5, 6, 7, 8, 9, 0, 1, 2, 3}));
+    EXPECT_EQ(taken(2, 4), (std::vector<int64_t>{4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 10, 11}));
+    EXPECT_EQ(taken(20, 10), (std::vector<int64_t>{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
+    EXPECT_EQ(taken(10, 10).size(), 30u);
 }
 
 } // namespace

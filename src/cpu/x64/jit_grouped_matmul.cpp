@@ -40,6 +40,8 @@ reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
     // Calls read whole blocks of rows, so there is room for one block after the last segment.
     const int64_t slack = std::max(c.kernels.gemm_rows, c.kernels.direct_rows);
     size_scratch(c, g.limits.window_rows + slack, g.limits.task_rows + slack);
+    c.own_parts = c.copies_alone(p);
+    if (c.own_parts) c.scratch.own_rows = (g.limits.task_rows + slack) * c.scratch.source_stride;
     return yes();
 }
 
@@ -114,7 +116,6 @@ struct jit_grouped_matmul_base_t::run_t {
         return reinterpret_cast<float *>(sources + c.scratch.source + c.scratch.row_scales)
                + row * c.scratch.sums_per_row;
     }
-    char *thread_buffer(int ithr) const { return ctx.scratch<char>(scratch_t::thread, ithr); }
 
     // Calls body(expert, row, shift) for the rows that are added to rows [d0, d1), in order. shift is how far
     // 128x4 scales are ahead of the row.
@@ -200,7 +201,7 @@ struct jit_grouped_matmul_base_t::run_t {
         int64_t copied = 0;
         for (int64_t i = 0; i < n_segments; i++) {
             segments[i].in_place = readable(segments[i], in_place);
-            if (!segments[i].in_place) copied += segments[i].count;
+            if (!segments[i].in_place && !own(segments[i])) copied += segments[i].count;
         }
         if (copied == 0) return;
         const int n = copied * c.weights.K < serial_elements ? 1 : int(std::min<int64_t>(nthr, copied));
@@ -211,15 +212,22 @@ struct jit_grouped_matmul_base_t::run_t {
             balance(copied, nt, ithr, begin, end);
             for (int64_t i = 0; i < n_segments && before < end; i++) {
                 const grouped_segment_t &s = segments[i];
-                if (s.in_place) continue;
+                if (s.in_place || own(s)) continue;
+                const source_blocks_t blocks = c.stream_of(s.direct, s.count);
                 for (int64_t r = std::max<int64_t>(begin - before, 0); r < s.count && before + r < end; r++)
-                    prepare_row(source, s, r);
+                    prepare_row(source, s, r, source_buffer(s.first), r,
+                            c.streams(s.direct, s.count) ? &blocks : nullptr);
                 before += s.count;
             }
         });
     }
 
-    void prepare_row(source_rows_t &source, const grouped_segment_t &s, int64_t r) const {
+    // Whether each thread copies the rows of its tasks.
+    bool own(const grouped_segment_t &s) const { return c.own_parts && c.streams(s.direct, s.count); }
+
+    // Row r of a segment as row `at` of `to`: of a stream, or else with rows at equal distances.
+    void prepare_row(source_rows_t &source, const grouped_segment_t &s, int64_t r, char *to, int64_t at,
+            const source_blocks_t *stream) const {
         const int64_t slot = s.first + r;
         const source_sums_t out{
                 row_scales() + slot, c.needs_sums ? block_sums(slot) : nullptr, c.weights.block};
@@ -236,12 +244,31 @@ struct jit_grouped_matmul_base_t::run_t {
             }
             source.set_group(s.expert, src_shifted ? shifts[slot] : 0);
         }
-        if (c.streams(s.direct, s.count))
-            source.prepare(m, r, c.stream_of(s.direct, s.count), source_buffer(s.first), out);
+        char *const row = to + at * c.scratch.source_stride;
+        if (stream)
+            source.prepare(m, at, *stream, to, out);
         else if (m < 0)
-            std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
+            std::memset(row, 0, size_t(c.scratch.source_stride));
         else
-            source.prepare(m, source_buffer(slot), round_up(c.weights.K, k_step), out);
+            source.prepare(m, row, round_up(c.weights.K, k_step), out);
+    }
+
+    // Copies rows [r0, r1) of a segment for a thread.
+    void prepare_own(
+            source_rows_t &source, const grouped_segment_t &s, int64_t r0, int64_t r1, char *to) const {
+        const source_blocks_t blocks = c.stream_of(s.direct, r1 - r0);
+        const bool stream = c.streams(s.direct, r1 - r0);
+        for (int64_t r = r0; r < r1;) {
+            int64_t m[tile_source_rows];
+            const int64_t n =
+                    stream ? std::min({r1 - r, blocks.call_rows(r - r0), int64_t(tile_source_rows)}) : 1;
+            for (int64_t i = 0; i < n; i++) m[i] = x.src_row(rows[s.first + r + i]);
+            const bool copied = stream && src_md.ndims == 2
+                                && source.copy(m, n, r - r0, blocks, to, {nullptr, nullptr, 0});
+            for (int64_t i = 0; !copied && i < n; i++)
+                prepare_row(source, s, r + i, to, r + i - r0, stream ? &blocks : nullptr);
+            r += n;
+        }
     }
 
     // ---- tasks ----
@@ -256,12 +283,18 @@ struct jit_grouped_matmul_base_t::run_t {
         epilogue_t epilogue;
         source_rows_t source;
         char *buffer;
+        char *own_rows;     // rows that the thread copies
         int64_t batch = -1; // entry of the destination that the epilogue is set to
+        int64_t copied_segment = -1, copied_part = -1;
 
-        worker_t(const exec_ctx_t &ctx, data_type_t compute_dt, char *b)
-            : epilogue(ctx), source(ctx, compute_dt), buffer(b) {
+        worker_t(const exec_ctx_t &ctx, const matmul_conf_t &c, int ithr)
+            : epilogue(ctx), source(ctx, c.compute_dt), buffer(ctx.scratch<char>(scratch_t::thread, ithr)),
+              own_rows(buffer + c.scratch.panels + c.scratch.acc) {
             const dim_t idx[1] = {0};
             source.set_batch(idx);
+        }
+        bool has(const grouped_task_t &t) const {
+            return t.segment == copied_segment && t.part == copied_part;
         }
     };
 
@@ -290,7 +323,10 @@ struct jit_grouped_matmul_base_t::run_t {
         o.block_sums = c.needs_sums ? block_sums(slot) : nullptr;
         o.weights = weights_of(s.expert);
         o.stream_rows = s.count;
-        if (c.streams(s.direct, s.count)) {
+        if (own(s)) {
+            o.source = w.own_rows;
+            o.stream_rows = o.rows;
+        } else if (c.streams(s.direct, s.count)) {
             o.source = source_buffer(s.first);
             o.stream_row = r0;
         }
@@ -379,7 +415,7 @@ struct jit_grouped_matmul_base_t::run_t {
         const int64_t n = d1 - d0, elements = (n_rows + n) * g.dst_n;
         parallel(
                 ctx, elements < serial_elements ? 1 : int(std::min<int64_t>(nthr, n)), [&](int ithr, int nt) {
-                    worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
+                    worker_t w(ctx, c, ithr);
                     int64_t begin, end;
                     balance(n, nt, ithr, begin, end);
                     float most = 0;
@@ -416,9 +452,16 @@ struct jit_grouped_matmul_base_t::run_t {
         task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, 1,
                 [&](int i) { return first_task(plan, shape, segments, n_segments, i, n); });
         parallel(ctx, n, [&](int ithr, int) {
-            worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
+            worker_t w(ctx, c, ithr);
             grouped_tasks_t tasks(plan, shape, segments);
-            shares.run(ithr, [&](int, int64_t t) { do_task(w, tasks.find(t)); });
+            if (!c.own_parts) return shares.run(ithr, [&](int, int64_t t) { do_task(w, tasks.find(t)); });
+            shares.run_prepared(
+                    ithr, own_parts_t::tasks_of_copy,
+                    [&](int64_t t) {
+                        const grouped_task_t task = tasks.find(t);
+                        return !own(segments[task.segment]) || w.has(task);
+                    },
+                    [&](int64_t t) { do_task(w, tasks.find(t)); });
         });
     }
 
@@ -426,6 +469,11 @@ struct jit_grouped_matmul_base_t::run_t {
         const grouped_segment_t &s = segments[task.segment];
         const int64_t r = task.part * plan.rows, n = task.block * plan.columns;
         const int64_t end = task.part + 1 < row_parts(s, plan) ? r + plan.rows : s.count;
+        if (own(s) && !w.has(task)) {
+            prepare_own(w.source, s, r, end, w.own_rows);
+            w.copied_segment = task.segment;
+            w.copied_part = task.part;
+        }
         do_block(w, s, r, end, n, std::min(n + plan.columns, g.dst_n));
     }
 

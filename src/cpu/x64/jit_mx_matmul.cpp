@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 
 #include "cpu/empty_dst.hpp"
 #include "cpu/threading.hpp"
@@ -25,6 +26,7 @@ struct jit_mx_matmul_base_t::run_t {
     int64_t M, dst_n, batch;
     int nthr;
     bool shares_batch;
+    bool own_parts;         // each thread copies rows for itself
     bool amax_only = false; // results are only measured, for a global scale
 
     std::atomic<uint32_t> amax{0}; // bits of a non-negative float: ordered as integers
@@ -60,6 +62,7 @@ struct jit_mx_matmul_base_t::run_t {
         shares_batch = c.scratch.own_sources && threads_share_batch(batch, M, c.weights.K, nthr);
         const bool usual = !shares_batch && M == s.usual_.M && nthr == s.usual_.threads;
         plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
+        own_parts = c.own_parts && c.streams(plan.direct, M);
     }
 
     // Decides where kernels read the rows of a part. Returns the number of rows that have to be prepared.
@@ -93,7 +96,9 @@ struct jit_mx_matmul_base_t::run_t {
                     c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr, c.weights.block};
             if (stream) {
                 const int64_t n = std::min({end - r, blocks.call_rows(r), int64_t(tile_source_rows)});
-                if (src.copy(part.m0 + r, n, r, blocks, part.buffer, sums))
+                int64_t m[tile_source_rows];
+                std::iota(m, m + n, part.m0 + r);
+                if (src.copy(m, n, r, blocks, part.buffer, sums))
                     r += n - 1;
                 else
                     src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
@@ -211,6 +216,8 @@ struct jit_mx_matmul_base_t::run_t {
                 thread_buffer(ithr));
     }
 
+    void do_entry(const dim_t *idx) { own_parts ? do_own_parts(idx) : do_batch_entry(idx); }
+
     // One matrix, shared by all threads.
     void do_batch_entry(const dim_t *idx) {
         part_t entry;
@@ -226,6 +233,36 @@ struct jit_mx_matmul_base_t::run_t {
                 epilogue.set_batch(idx);
                 shares.run(ithr, [&](int p, int64_t t) { do_task(parts[p], t, epilogue, ithr); });
             });
+        });
+    }
+
+    // One matrix. The tasks of a part precede those of the next one, so a thread has few parts, whose rows it
+    // copies for itself.
+    void do_own_parts(const dim_t *idx) {
+        part_t entry;
+        set_entry(entry, idx);
+        const int64_t tasks = div_up(dst_n, plan.columns);
+        const own_parts_t parts{M, plan.rows, parts_of(M, plan.rows, joined_rows(c.kernels)), tasks};
+        const int n = int(std::min<int64_t>(nthr, parts.all_tasks()));
+        task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, 1,
+                [&](int i) { return parts.first_of_share(n, i); });
+        parallel(ctx, n, [&](int ithr, int) {
+            epilogue_t epilogue(ctx);
+            epilogue.set_batch(idx);
+            part_t part = entry;
+            part.buffer = source_buffer(ithr);
+            int64_t copied = -1;
+            shares.run_prepared(
+                    ithr, own_parts_t::tasks_of_copy, [&](int64_t t) { return t / tasks == copied; },
+                    [&](int64_t t) {
+                        if (t / tasks != copied) {
+                            copied = t / tasks;
+                            part.m0 = copied * plan.rows;
+                            part.rows = parts.rows_of(copied);
+                            prepare_rows(part, 0, place_source(part));
+                        }
+                        do_task(part, t % tasks, epilogue, ithr);
+                    });
         });
     }
 
@@ -262,6 +299,7 @@ matmul_plan_t jit_mx_matmul_base_t::plan(const problem_t &p, dim_t M, int64_t ba
     shape.batch = batch;
     shape.column_step = conf_.column_step;
     shape.gated = conf_.gated;
+    shape.own_parts = conf_.own_parts;
     matmul_machine_t machine = conf_.machine;
     machine.threads = threads;
     matmul_plan_t plan = plan_mx_matmul(shape, p.attr.max_rows_hint, machine, conf_.kernels);
@@ -289,13 +327,13 @@ status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
             // The global scale needs all results first. They are computed twice, not stored.
             run.amax_only = true;
             run.amax = 0;
-            run.do_batch_entry(idx);
+            run.do_entry(idx);
             run.amax_only = false;
             epilogue_t epilogue(ctx);
             epilogue.set_batch(idx);
             epilogue.set_global(float_of(run.amax));
         }
-        run.do_batch_entry(idx);
+        run.do_entry(idx);
     });
     return mxdnn_success;
 }

@@ -60,8 +60,11 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             const int64_t rows =
                     max_plan_rows(conf.weights.K, problem.attr.max_rows_hint, conf.machine, conf.kernels);
             int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
-            conf.scratch.own_sources = batch_of(problem.dst) > 1 && conf.machine.threads > 1;
-            if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
+            const bool batched = batch_of(problem.dst) > 1;
+            conf.own_parts = batch_of(problem.dst) == 1 && conf.copies_alone(problem);
+            conf.scratch.own_sources = conf.own_parts || (batched && conf.machine.threads > 1);
+            if (batched && conf.scratch.own_sources)
+                most = own_source_rows(most, conf.weights.K, conf.kernels);
             most += joined_rows(conf.kernels);
             size_scratch(conf, most, most);
             if (!conf.scratch.own_sources)

@@ -30,8 +30,9 @@ struct matmul_scratch_t {
     int64_t panel_stride = 0;               // bytes from one panel to the next
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
+    int64_t own_rows = 0; // rows that a thread copies for itself, beside prepared ones that threads share
     int64_t sources() const { return source + row_scales + block_sums; }
-    int64_t per_thread() const { return panels + acc + (own_sources ? sources() : 0); }
+    int64_t per_thread() const { return panels + acc + own_rows + (own_sources ? sources() : 0); }
     void book(scratch_parts_t &scratch, int threads) const {
         if (!own_sources) scratch.book(scratch_t::source_rows, parts * sources());
         scratch.book(scratch_t::thread, per_thread(), threads);
@@ -55,6 +56,7 @@ struct matmul_conf_t {
     int64_t calls = 0;       // number of calls for the rows of the source; 0: not known
     bool keeps = false;      // several calls for the same panels decode them once
     bool gated = false, halves = false;
+    bool own_parts = false; // each thread copies the rows of its tasks
     int64_t column_step = 16;
 
     int64_t dst_columns() const { return gated ? weights.N / 2 : weights.N; }
@@ -74,6 +76,13 @@ struct matmul_conf_t {
     bool conflicts(bool by_direct, int64_t stride, int64_t rows) const {
         const int most = by_direct ? kernels.direct_rows : kernels.gemm_rows;
         return !direct->on_tiles && rows_conflict(stride, std::min<int64_t>(rows, most), machine.l1d);
+    }
+
+    // Whether each thread copies the rows that it multiplies. Lines that all threads have read take long to
+    // write. Other rows than of bf16 are converted, by all threads together.
+    bool copies_alone(const problem_t &p) const {
+        return machine.threads > 1 && kernels.decodes_again && p.src.dt == mxdnn_bf16
+               && !p.attr.src.scales.set;
     }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.

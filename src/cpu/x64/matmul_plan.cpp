@@ -143,6 +143,16 @@ int plan_parts_together(int64_t M, int64_t rows, int64_t bytes, const matmul_mac
     return int(std::max<int64_t>(parts, 1));
 }
 
+int64_t own_parts_t::first_of_share(int n, int i) const {
+    if (i >= n) return all_tasks();
+    const double before = double(M) * double(tasks) * i / n; // rows of tasks
+    const int64_t part = std::min(int64_t(before / double(rows * tasks)), parts - 1);
+    const int64_t at =
+            std::min(int64_t((before - double(part * rows * tasks)) / double(rows_of(part))), tasks);
+    const int64_t little = all_tasks() / n / 6;
+    return part * tasks + (at <= little ? 0 : tasks - at <= little ? tasks : at);
+}
+
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads) {
     // If two threads work on a matrix, both prepare it. This is for few threads per matrix, or if it costs
     // nothing.
@@ -173,9 +183,10 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
             std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.gemm_panels * panel_columns);
-    p.columns =
-            plan_columns(least, s.column_step, wanted_tasks(matmul_tasks_for(s.M, kernels), machine.threads),
-                    [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
+    p.columns = plan_columns(least, s.column_step,
+            wanted_tasks(matmul_tasks_for(s.M, kernels), machine.threads), [&](int64_t columns) {
+                return div_up(dst_n, columns) * (s.own_parts ? parts_of(s.M, p.rows, joined) : s.batch);
+            });
     return p;
 }
 

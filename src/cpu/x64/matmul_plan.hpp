@@ -21,6 +21,7 @@ struct matmul_shape_t {
     int64_t column_step =
             16;         // columns of the destination come in multiples of this (blocks of a quantised dst)
     bool gated = false; // a destination column needs two of the weights'
+    bool own_parts = false; // each thread copies the rows of the parts of its tasks
 };
 
 struct matmul_machine_t {
@@ -125,6 +126,23 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
 constexpr int most_parts_together = 16;
 int plan_parts_together(int64_t M, int64_t rows, int64_t bytes, const matmul_machine_t &machine,
         const matmul_kernels_t &kernels);
+
+// The tasks of all parts of a matrix, part after part, where each thread copies the rows of the parts that it
+// has tasks of.
+struct own_parts_t {
+    // Copying the rows of a part takes about as long as half of this. Nobody does it for fewer tasks of
+    // others.
+    static constexpr int64_t tasks_of_copy = 4;
+
+    int64_t M, rows; // of the matrix; of a part, but the last one has the rest
+    int64_t parts, tasks;
+
+    int64_t all_tasks() const { return parts * tasks; }
+    int64_t rows_of(int64_t part) const { return part + 1 < parts ? rows : M - part * rows; }
+    // Shares have about as many rows times columns each. One that would begin or end a little beside the
+    // beginning of a part does so there.
+    int64_t first_of_share(int n, int i) const;
+};
 
 // Whether threads share all matrices of a batch, each with its own source rows, instead of one matrix after
 // the other; and how many rows these are at most, of `most`.

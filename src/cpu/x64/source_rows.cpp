@@ -238,16 +238,18 @@ void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_s
     convert(m, row, chunk, sums, [&](int64_t k) { return o + k * bytes; });
 }
 
-bool source_rows_t::copy(int64_t m, int64_t n, int64_t r, const source_blocks_t &to, void *out,
+bool source_rows_t::copy(const int64_t *m, int64_t n, int64_t r, const source_blocks_t &to, void *out,
         const source_sums_t &sums) const {
     constexpr int64_t piece = source_blocks_t::piece_bytes;
     if (to.value_bytes != 2 || K_ % to.step() != 0 || !as_it_is(sums)) return false;
-    const int64_t row = in_place_stride();
-    const uint8_t *from = matrix_ + m * row;
-    to.for_each_piece(r, [&](int64_t, int64_t at) {
+    const uint8_t *from[tile_source_rows];
+    for (int64_t i = 0; i < n; i++) {
+        if (m[i] < 0) return false;
+        from[i] = matrix_ + m[i] * in_place_stride();
+    }
+    to.for_each_piece(r, [&](int64_t k, int64_t at) {
         uint8_t *const o = static_cast<uint8_t *>(out) + at;
-        for (int64_t i = 0; i < n; i++) std::memcpy(o + i * piece, from + i * row, size_t(piece));
-        from += piece;
+        for (int64_t i = 0; i < n; i++) std::memcpy(o + i * piece, from[i] + k * 2, size_t(piece));
     });
     return true;
 }

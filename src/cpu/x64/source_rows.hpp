@@ -45,9 +45,10 @@ public:
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
     // The same, in bf16 or as codes, as row r of a stream. m < 0: zeros.
     void prepare(int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const;
-    // The same for n rows from m on, which are rows of one block from r on, if they are copied as they are.
-    // The stream is then written in the order of its addresses. Otherwise it does nothing and returns false.
-    bool copy(int64_t m, int64_t n, int64_t r, const source_blocks_t &to, void *out,
+    // The same for the rows m[0 .. n), n <= tile_source_rows, which are rows of one block from r on, if they
+    // are copied as they are. The stream is then written in the order of its addresses. Otherwise it does
+    // nothing and returns false.
+    bool copy(const int64_t *m, int64_t n, int64_t r, const source_blocks_t &to, void *out,
             const source_sums_t &sums) const;
 
 private:

@@ -41,6 +41,23 @@ public:
             }
     }
 
+    // The same with one part, for a thread that prepares what tasks need: f(task). Of others it takes tasks
+    // for which ready(task) is true first, then any of a share of which at least `least` tasks are left.
+    template <typename R, typename F>
+    void run_prepared(int ithr, int64_t least, R ready, F f) {
+        for (const bool any : {false, true})
+            for (int i = 0; i < threads_; i++) {
+                share_t &share = shares_[(ithr + i) % threads_];
+                for (;;) {
+                    int64_t t = share.next.load(std::memory_order_relaxed);
+                    if (t >= share.end || (i > 0 && !ready(t) && (!any || share.end - t < least))) break;
+                    t = share.next.fetch_add(1, std::memory_order_relaxed);
+                    if (t >= share.end) break;
+                    f(t);
+                }
+            }
+    }
+
 private:
     share_t *const shares_;
     const int threads_, parts_;
