@@ -35,7 +35,7 @@ typedef struct {
     int ndims;                   /**< number of dims as stored, 0 (a scalar) to 32; 1 for packed weights */
     const int64_t *dims;         /**< `ndims` dimensions in elements; for packed weights bytes */
     uint64_t offset;             /**< position of the first byte in the file */
-    uint64_t size; /**< bytes as stored; packed weights are padded with zeros to a multiple of 64 */
+    uint64_t size; /**< bytes as stored; of packed weights a multiple of 64 */
 } mxdnn_container_entry_t;
 
 /** Opens a file and reads its header. mxdnn_corrupt_blob: not a safetensors file. mxdnn_runtime_error: it
@@ -67,7 +67,7 @@ mxdnn_status_t MXDNN_API mxdnn_container_get_memory_desc(
         const_mxdnn_container_t container, size_t index, mxdnn_memory_desc_t *md);
 
 /** Reads all bytes of an entry and checks them against the checksum. For packed weights it also checks
- * descriptor, size and padding. mxdnn_corrupt_blob: something is wrong, or packed weights have no checksum.
+ * descriptor and size. mxdnn_corrupt_blob: something is wrong, or packed weights have no checksum.
  * mxdnn_unimplemented: another tensor has no checksum. A checksum detects damage, not malice. */
 mxdnn_status_t MXDNN_API mxdnn_container_verify(const_mxdnn_container_t container, size_t index);
 

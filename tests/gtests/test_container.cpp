@@ -111,7 +111,8 @@ TEST_F(container_test, returns_what_was_packed) {
         EXPECT_NO_THROW(file.verify(i));
         const memory::desc desc = file.get_desc(i);
         EXPECT_EQ(desc, m.second.get_desc());
-        EXPECT_EQ(e.size, (desc.get_size() + 63) / 64 * 64);
+        EXPECT_EQ(e.size, desc.get_size());
+        EXPECT_EQ(e.size % 64, 0u);
         const memory w = file.get_memory(i, eng);
         EXPECT_EQ(memcmp(w.get_data_handle(), m.second.get_data_handle(), desc.get_size()), 0);
         EXPECT_EQ(reinterpret_cast<uintptr_t>(w.get_data_handle()) % 64, 0u);
@@ -161,14 +162,8 @@ TEST_F(container_test, the_bytes_of_another_layer_do_not_pass) {
     EXPECT_NE(refusal(s).find("checksum"), std::string::npos);
 }
 
-TEST_F(container_test, padding_checksum_and_names_are_checked) {
+TEST_F(container_test, checksum_and_names_are_checked) {
     EXPECT_EQ(refusal(bytes), "");
-    const size_t size = a.get_desc().get_size();
-    if (size % 64) {
-        std::string s = bytes;
-        s[place("a.mxdnn_packed") + size] = 1;
-        EXPECT_NE(refusal(s).find("padding"), std::string::npos);
-    }
     EXPECT_NE(refusal(replaced("\"a.mxdnn_checksum\"", "\"A.mxdnn_checksum\"")).find("has no checksum"),
             std::string::npos);
     EXPECT_NE(refusal(replaced("\"a.mxdnn_desc\"", "\"A.mxdnn_desc\""))
