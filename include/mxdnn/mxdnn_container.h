@@ -35,7 +35,7 @@ typedef struct {
     int ndims;                   /**< number of dims as stored, 0 (a scalar) to 32; 1 for packed weights */
     const int64_t *dims;         /**< `ndims` dimensions in elements; for packed weights bytes */
     uint64_t offset;             /**< position of the first byte in the file */
-    uint64_t size; /**< bytes as stored; of packed weights a multiple of 64 */
+    uint64_t size;               /**< bytes as stored; of packed weights a multiple of 64 */
 } mxdnn_container_entry_t;
 
 /** Opens a file and reads its header. mxdnn_corrupt_blob: not a safetensors file. mxdnn_runtime_error: it
