@@ -189,10 +189,10 @@ double f4_block_cost(int width, double rows) {
     struct cost_t {
         double least, each, of_row;
     };
-    const cost_t c = width == 96    ? cost_t{1700., 1260., 8.4}
+    const cost_t c = width == 96    ? cost_t{1700., 1185., 7.9}
+                     : width == 128 ? cost_t{1750., 1290., 6.9}
                      : width == 144 ? cost_t{1900., 1385., 7.}
-                     : width == 192 ? cost_t{2300., 970., 12.}
-                                    : cost_t{3300., 1832., 11.};
+                                    : cost_t{2300., 970., 12.};
     return std::max(c.least, c.each + c.of_row * rows);
 }
 
@@ -274,15 +274,15 @@ matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) 
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     candidate_t best{{kernel_id_t::sm90_gemm, gemm_f4_first, 1, 1}, 1e300};
     for (int v = gemm_f4_first; is_f4(v); v++) {
-        const int width = f4_width(v), pair = f4_pair(width), panels = f4_panels(width);
+        const int width = f4_width(v), panels = f4_panels(width);
         const double cost = spread.mean([&](int64_t of_group) {
             const int64_t blocks = div_up(of_group, width);
             return double(blocks) * f4_block_cost(width, double(div_up(of_group, blocks)));
         });
         const double blocks =
                 spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
-        const int64_t grid = spread.grid(blocks * double(div_up(N, panels * tile)), sm_count / pair);
-        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid) * pair}, cost});
+        const int64_t grid = spread.grid(blocks * double(div_up(N, panels * tile)), sm_count);
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid)}, cost});
     }
     return best.plan;
 }

@@ -56,7 +56,7 @@ struct mxfp4_as_fp8_t : mxfp4_t {
         }
     }
 
-    __device__ static __forceinline__ void decode_e4m3(
+    __device__ static __forceinline__ void decode_fp8(
             uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t factors) {
         decode_column<0>(a, first, second, encode_e4m3_t{half_of(factors, false)});
         decode_column<1>(a, first, second, encode_e4m3_t{half_of(factors, true)});

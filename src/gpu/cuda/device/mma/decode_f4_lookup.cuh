@@ -68,11 +68,15 @@ struct f4_lookup_t {
         a[0] = with(a[0], first, sign), a[1] = with(a[1], first * f4_lookup_shift_7, sign);
         a[2] = with(a[2], second, sign), a[3] = with(a[3], second * f4_lookup_shift_7, sign);
     }
+    // As f8_e5m2, under scales that sums meet: those of the columns, in halves.
+    __device__ static __forceinline__ void decode_e5m2(
+            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
+        decode(a, first, second, table_e5m2(scales & 0xFFFFu), table_e5m2(scales >> 16));
+    }
 };
 
-// MXFP4 weights in n64_f4: for three consumers, and for pairs of CTAs.
-struct f4_as_fp8_t : mxfp4_t {};
-struct f4_wide_t : mxfp4_t {};
+// MXFP4 weights in n64_f4 that tables decode.
+struct f4_by_tables_t : mxfp4_t {};
 
 } // namespace impl
 } // namespace mxdnn

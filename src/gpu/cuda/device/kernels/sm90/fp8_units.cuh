@@ -15,6 +15,7 @@
 
 #include "gpu/cuda/device/mma/decode_f4_fp8.cuh"
 #include "gpu/cuda/device/mma/decode_f4_lookup.cuh"
+#include "gpu/cuda/device/mma/decode_f4_products.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
@@ -52,33 +53,31 @@ struct fp8_block_scales_t {
                        beyond = largest + (0x7FFFu - 252) * 0x00010001u;
         return ((apart | beyond) & 0x80008000u) != 0;
     }
-    __device__ float2 factors() const {
-        return make_float2(fp8_scale(largest & 0xFFFF, fp8_highest), fp8_scale(largest >> 16, fp8_highest));
+    // What sums are multiplied by if the largest block is e2m1 * 2^highest.
+    __device__ float2 factors(int highest) const {
+        return make_float2(fp8_scale(largest & 0xFFFF, highest), fp8_scale(largest >> 16, highest));
     }
 };
 
 // A unit: 64 columns of the weights and 128 rows of K. `codes_t` says what consumers need to know of its
-// scales, and how they decode it.
+// scales (the facts about it), and how they decode it. The largest block is e2m1 * 2^highest. is_e5m2: it
+// becomes f8_e5m2, not f8_e4m3. apart: see begin().
 struct fp8_unit_base_t {
     static constexpr int blocks = fp8_block_scales_t::blocks, tile_bytes = fp8_block_scales_t::tile_bytes,
-                         tiles = fp8_block_scales_t::tiles;
+                         tiles = fp8_block_scales_t::tiles, highest = fp8_highest;
+    static constexpr bool is_e5m2 = false;
     using unit_t = uint32_t[blocks][4];
 };
 
-// The layout n64_b4.
-struct fp8_b4_t : fp8_unit_base_t {
-    static constexpr bool apart = false;
-    struct facts_t {
-        uint4 factors[32];   // for each word: the factors of the codes of the four blocks, as pairs
-        float2 largest[32];  // for each word: the factors of the sums of a stage
-        uint32_t one_by_one; // whether the blocks have to be multiplied one by one
-        uint32_t unused[3];
-    };
+// Blocks meet a factor when they are decoded: decoder_t has factors() and decode_fp8(). facts_t has the
+// factors of the four blocks for each word, as pairs.
+template <typename decoder_t, typename facts_t_>
+struct fp8_factors_t : fp8_unit_base_t {
+    using facts_t = facts_t_;
     __device__ static __forceinline__ void note(facts_t &to, const fp8_block_scales_t &s, int lane) {
-        to.factors[lane] = make_uint4(mxfp4_as_fp8_t::factors(s.scales[0], s.largest),
-                mxfp4_as_fp8_t::factors(s.scales[1], s.largest),
-                mxfp4_as_fp8_t::factors(s.scales[2], s.largest),
-                mxfp4_as_fp8_t::factors(s.scales[3], s.largest));
+        to.factors[lane] = make_uint4(decoder_t::factors(s.scales[0], s.largest),
+                decoder_t::factors(s.scales[1], s.largest), decoder_t::factors(s.scales[2], s.largest),
+                decoder_t::factors(s.scales[3], s.largest));
     }
     struct raw_t {
         uint4 codes[tiles], factors;
@@ -92,27 +91,74 @@ struct fp8_b4_t : fp8_unit_base_t {
     template <int j>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &raw) {
         const uint4 c = raw.codes[j / 2];
-        mxfp4_as_fp8_t::decode_e4m3(a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y,
+        decoder_t::decode_fp8(a, j % 2 ? c.z : c.x, j % 2 ? c.w : c.y,
                 j == 0   ? raw.factors.x
                 : j == 1 ? raw.factors.y
                 : j == 2 ? raw.factors.z
                          : raw.factors.w);
     }
+};
+
+// The layout n64_b4.
+struct fp8_b4_facts_t {
+    uint4 factors[32];
+    float2 largest[32];  // for each word: the factors of the sums of a stage
+    uint32_t one_by_one; // whether the blocks have to be multiplied one by one
+    uint32_t unused[3];
+    __device__ void set_one_by_one(int lane, bool v) {
+        if (lane == 0) one_by_one = v;
+    }
+    __device__ void is_unused() { one_by_one = 0; }
+    __device__ static __forceinline__ bool is_one_by_one(uint32_t facts) {
+        return ptx::shared_reader_t{facts + uint32_t(offsetof(fp8_b4_facts_t, one_by_one))}.read_4();
+    }
+};
+struct fp8_b4_t : fp8_factors_t<mxfp4_as_fp8_t, fp8_b4_facts_t> {
+    static constexpr bool apart = false;
     __device__ static __forceinline__ void decode_e5m2(
             uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
         mxfp4_as_fp8_t::decode_e5m2(a, first, second, scales);
     }
 };
 
-// The layout n64_f4. apart_: see begin().
-template <bool apart_>
-struct fp8_f4_t : fp8_unit_base_t {
-    static constexpr bool apart = apart_;
+// The layout n64_f4. A negative factor of sums says that blocks have to be multiplied one by one: with a word
+// of its own for that, a stage of 96 rows would take more shared memory, and the ring had one stage less.
+struct fp8_products_facts_t {
+    uint4 factors[32];
+    float2 largest[32];
+    __device__ void set_one_by_one(int lane, bool v) {
+        if (lane == 0 && v) largest[0].x = -1.f;
+    }
+    __device__ void is_unused() { largest[0].x = 0.f; }
+    __device__ static __forceinline__ bool is_one_by_one(uint32_t facts) {
+        return int(ptx::shared_reader_t{facts + uint32_t(offsetof(fp8_products_facts_t, largest))}.read_4())
+               < 0;
+    }
+};
+struct fp8_f4_products_t : fp8_factors_t<f4_by_products_t, fp8_products_facts_t> {
+    static constexpr int highest = f4_by_products_t::highest;
+    static constexpr bool is_e5m2 = true, apart = true;
+    __device__ static __forceinline__ void decode_e5m2(
+            uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
+        f4_lookup_t::decode_e5m2(a, first, second, scales);
+    }
+};
+
+// The same by tables.
+struct fp8_f4_tables_t : fp8_unit_base_t {
+    static constexpr bool apart = true;
     struct facts_t {
         uint2 places[32]; // for each word: a byte for each block and column, where its table is
         float2 largest[32];
         uint32_t one_by_one;
         uint32_t unused[3];
+        __device__ void set_one_by_one(int lane, bool v) {
+            if (lane == 0) one_by_one = v;
+        }
+        __device__ void is_unused() { one_by_one = 0; }
+        __device__ static __forceinline__ bool is_one_by_one(uint32_t facts) {
+            return ptx::shared_reader_t{facts + uint32_t(offsetof(facts_t, one_by_one))}.read_4();
+        }
     };
     __device__ static __forceinline__ void note(facts_t &to, const fp8_block_scales_t &s, int lane) {
         uint32_t at[blocks];
@@ -141,8 +187,7 @@ struct fp8_f4_t : fp8_unit_base_t {
     }
     __device__ static __forceinline__ void decode_e5m2(
             uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scales) {
-        f4_lookup_t::decode(a, first, second, f4_lookup_t::table_e5m2(scales & 0xFFFFu),
-                f4_lookup_t::table_e5m2(scales >> 16));
+        f4_lookup_t::decode_e5m2(a, first, second, scales);
     }
 };
 
@@ -164,9 +209,8 @@ struct fp8_unit_t : codes_t {
         for (int p = 0; p < count; p++) {
             facts_t &to = facts_of(panel[p]);
             codes_t::note(to, s[p], lane);
-            to.largest[lane] = s[p].factors();
-            const bool any = __any_sync(~0u, s[p].special());
-            if (lane == 0) to.one_by_one = any;
+            to.largest[lane] = s[p].factors(codes_t::highest);
+            to.set_one_by_one(lane, __any_sync(~0u, s[p].special()));
         }
     }
 
@@ -228,8 +272,12 @@ struct fp8_unit_t : codes_t {
         wgmma::fence();
 #pragma unroll
         for (int j = 0; j < blocks; j++)
-            wgmma::mma_e4m3<rows_of<rows>(i)>(
-                    part, a[j], b + first_of<rows>(i) * (128 / 16) + j * wgmma::b_step, j != 0);
+            if constexpr (codes_t::is_e5m2)
+                wgmma::mma_e5m2<rows_of<rows>(i)>(
+                        part, a[j], b + first_of<rows>(i) * (128 / 16) + j * wgmma::b_step, j != 0);
+            else
+                wgmma::mma_e4m3<rows_of<rows>(i)>(
+                        part, a[j], b + first_of<rows>(i) * (128 / 16) + j * wgmma::b_step, j != 0);
         wgmma::commit();
         wgmma::wait<0>();
         add<rows_of<rows>(i)>(sum + first_of<rows>(i) / 2, part, f);
@@ -275,12 +323,12 @@ struct fp8_units_of<mxfp4_as_fp8_t, width> {
     using type = fp8_unit_t<fp8_b4_t, 80>;
 };
 template <int width>
-struct fp8_units_of<f4_as_fp8_t, width> {
-    using type = fp8_unit_t<fp8_f4_t<true>, (width > 144 ? 64 : 72)>;
+struct fp8_units_of<f4_by_products_t, width> {
+    using type = fp8_unit_t<fp8_f4_products_t, (width > 96 ? 64 : 72)>;
 };
 template <int width>
-struct fp8_units_of<f4_wide_t, width> {
-    using type = fp8_unit_t<fp8_f4_t<false>, 72>;
+struct fp8_units_of<f4_by_tables_t, width> {
+    using type = fp8_unit_t<fp8_f4_tables_t, (width > 144 ? 64 : 72)>;
 };
 
 } // namespace packed

@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
         }
         barrier_init_fence();
     }
-    if constexpr (shared_t::searches)
-        if (threadIdx.x < f4_lookup_t::tables)
+    if constexpr (shared_t::tables > 0)
+        if (threadIdx.x < shared_t::tables)
             head.fp8_tables[threadIdx.x] = f4_lookup_t::table_e4m3(int(threadIdx.x));
     // Earlier kernels may write the data that says which rows and panels there are. Without such data, only
     // weights, rows and results wait.

@@ -156,7 +156,7 @@ struct gemm_cta_t {
                     has_second_tile(s));
             if (lane == 0)
                 for (int p = 0; p < count; p++)
-                    if (warp * count + p >= panels) facts_of(panel[p]).one_by_one = 0;
+                    if (warp * count + p >= panels) facts_of(panel[p]).is_unused();
             if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)

@@ -17,17 +17,16 @@ template <typename format, int i>
 constexpr built_t<gemm_args_t> built() {
     constexpr int width = f4_widths[i];
     using shared_t = gemm_shared_t<format, width>;
-    static_assert(shared_t::panels * shared_t::pair == f4_panels(width) && shared_t::pair == f4_pair(width),
-            "as planned");
-    return {gemm<format, width>, shared_t::threads, shared_t::bytes, shared_t::pair};
+    static_assert(shared_t::panels == f4_panels(width) && shared_t::pair == 1, "as planned");
+    return {gemm<format, width>, shared_t::threads, shared_t::bytes};
 }
 
 } // namespace
 
 const built_t<gemm_args_t> *gemm_of_f4(int v) {
     static const built_t<gemm_args_t> list[] = {built<f4_e5m2_t, 0>(), built<f4_e5m2_t, 1>(),
-            built<f4_e5m2_t, 2>(), built<f4_as_fp8_t, 3>(), built<f4_as_fp8_t, 4>(), built<f4_as_fp8_t, 5>(),
-            built<f4_wide_t, 6>()};
+            built<f4_e5m2_t, 2>(), built<f4_by_products_t, 3>(), built<f4_by_products_t, 4>(),
+            built<f4_by_tables_t, 5>(), built<f4_by_tables_t, 6>()};
     static_assert(std::size(list) == std::size(f4_widths), "one for each");
     return v < int(std::size(list)) ? &list[v] : nullptr;
 }

@@ -51,9 +51,7 @@ __device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &ct
         for (int p = 0; p < shared_t::panels_each; p++) {
             const uint32_t panel = own + ring.slot * shared_t::stage_bytes + p * shared_t::slot_bytes;
             const uint32_t facts = panel + shared_t::packed_bytes;
-            using facts_t = typename unit::facts_t;
-            if (__builtin_expect(
-                        shared_reader_t{facts + uint32_t(offsetof(facts_t, one_by_one))}.read_4(), 0)) {
+            if (__builtin_expect(unit::facts_t::is_one_by_one(facts), 0)) {
                 unit::template multiply_one_by_one<rows>(
                         sum[p], part, panel, b, thread, cta.has_second_tile(s));
             } else {

@@ -53,7 +53,8 @@ struct gemm_shared_t {
     static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
     // Three consumers with a panel each: the registers of four would not hold sums of FP8 beside those in
     // f32, and those of two that have two panels hide less latency.
-    static constexpr bool three = std::is_same_v<format, f4_as_fp8_t>;
+    static constexpr bool by_products = std::is_same_v<format, f4_by_products_t>,
+                          three = by_products || std::is_same_v<format, f4_by_tables_t>;
     // CTAs of a cluster that have the same source rows, and send them to each other.
     static constexpr int pair = three ? 1 : gemm_pair(width), panels = three ? 3 : 4 / pair;
     static constexpr int panels_each = width <= 64 || pair == 2 || three ? 1 : 2,
@@ -91,13 +92,16 @@ struct gemm_shared_t {
     // latter are written with its last stage, when the ring has been through all earlier items but the last
     // `stages`.
     static constexpr int factor_sets = searches ? (width > 144 ? 5 : width == 144 ? 6 : 9) : consumer_groups;
+    // Tables that decode weights, for those of n64_f4. (Without them ptxas would serialise products of
+    // n64_b4: C7511.)
+    static constexpr int tables = searches && !by_products ? f4_lookup_t::tables : 0;
     struct head_t {
         // A pair of CTAs has `empty` for the rows of both. Weights come when their own CTA has `read` them.
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
         alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
         gemm_item_t items[k::known_items];
-        uint2 fp8_tables[searches ? 16 : 1];
+        uint2 fp8_tables[tables + 1];
     };
     // Relative to the first barrier, with which the head begins.
     static constexpr int empty_offset = int(offsetof(head_t, empty)),
