@@ -15,22 +15,18 @@ namespace cuda {
 
 namespace {
 
-// The speed of the implementations after this one at 4096 rows, relative to cuBLASLt, as mxdnn-bench measures
-// it on an H200. 1 leaves the format to them. For int4 fewer rows decide.
+// The speed of the implementations after this one with many rows, relative to cuBLASLt, as mxdnn-bench
+// measures it on an H200. 1 leaves the format to them. For int4 that is not rounded fewer rows decide.
 double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     const int64_t N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
     if (kernels != &sm90_matmul_kernels) return cublaslt::speed_of_sm80_gemm;
+    constexpr double of_gemm = .98, of_gemm_with_zeros = .92;
     const packed::format_t format = kernel_format(p);
-    if (format.decoder == decoder_t::int4) {
-        if (rounds_int4(*kernels, p)) return .92;
-        if (format.kind == int4_kind_t::any) return cublaslt::speed_of_sm80_gemm;
-        return cublaslt::speed_of_gemv(N, K, format.kind == int4_kind_t::zeros ? .14 : .21);
-    }
-    switch (data_type_info(p.weights.dt)->bits) {
-    case 4: return p.weights.packed.quant.scale_dt == mxdnn_e8m0 ? .94 : .93;
-    case 6: return .85;
-    default: return .9;
-    }
+    if (format.decoder != decoder_t::int4) return of_gemm;
+    if (rounds_int4(*kernels, p))
+        return format.kind == int4_kind_t::s4 && p.src.dt == mxdnn_bf16 ? of_gemm : of_gemm_with_zeros;
+    if (format.kind == int4_kind_t::any) return cublaslt::speed_of_sm80_gemm;
+    return cublaslt::speed_of_gemv(N, K, format.kind == int4_kind_t::zeros ? .14 : .21);
 }
 
 // The next implementation in the list that takes the problem.
