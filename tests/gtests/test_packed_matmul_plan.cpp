@@ -134,8 +134,8 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(blocks(2048, 1024, 4096), 16);
     EXPECT_EQ(blocks(96, 2880, 2880), 2);
     EXPECT_EQ(blocks(384, 4096, 14336), 3);
+    EXPECT_EQ(blocks(640, 2048, 7168), 4); // of 160 rows
     // Where blocks would be small beside what a step costs, or do not fit.
-    EXPECT_EQ(blocks(160, 5120, 5120), 0);
     EXPECT_EQ(blocks(512, 8192, 8192), 0);
     // With fewer panels, the CTAs of a cluster share K.
     const auto parts = [](int64_t rows, int64_t N, int64_t K) {
@@ -151,9 +151,14 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(parts(64, 4096, 14336), 2);
     EXPECT_EQ(parts(32, 1024, 8192), 4);
     EXPECT_EQ(parts(64, 1024, 4096), 4);
-    EXPECT_EQ(narrow_variants(8192, 132), 13);
-    EXPECT_EQ(narrow_variants(4096, 132), 16);
-    EXPECT_EQ(narrow_variants(1024, 132), 19);
+    // Three panels of four CTAs, where a CTA for each panel would leave a third of them without work.
+    EXPECT_EQ(parts(192, 2880, 2880), 4);
+    EXPECT_EQ(parts(320, 2880, 2880), 4);
+    EXPECT_EQ(parts(128, 5760, 2880), 4);
+    EXPECT_EQ(parts(128, 4096, 4096), 1);
+    EXPECT_EQ(narrow_variants(8192, 132), 14);
+    EXPECT_EQ(narrow_variants(4096, 132), 20);
+    EXPECT_EQ(narrow_variants(1024, 132), 23);
     EXPECT_EQ(narrow_variants(16896, 132), 5);
     EXPECT_EQ(narrow_variants(28672, 132), 0);
     // Columns beyond what an int counts in panels.

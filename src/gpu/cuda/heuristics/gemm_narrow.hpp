@@ -10,13 +10,21 @@ namespace cuda {
 namespace packed {
 
 // width: the most rows of a block. parts: CTAs of a cluster that share K and have the same panels; 1: two
-// that share the source and have their own panels. Those that need fewer CTAs come first.
+// that share the source and have their own panels. Those that need fewer CTAs for a panel come first.
 struct narrow_shape_t {
     int width, parts, panels;
 };
 constexpr narrow_shape_t narrow_shapes[] = {{64, 1, 2}, {80, 1, 2}, {96, 1, 2}, {112, 1, 2}, {128, 1, 2},
-        {128, 2, 3}, {32, 1, 1}, {48, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 1, 1}, {96, 2, 2}, {128, 2, 2},
-        {32, 2, 1}, {48, 2, 1}, {64, 2, 1}, {32, 4, 1}, {48, 4, 1}, {64, 4, 1}};
+        {128, 2, 3}, {32, 1, 1}, {48, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 1, 1}, {160, 1, 1}, {96, 2, 2},
+        {128, 2, 2}, {96, 4, 3}, {128, 4, 3}, {160, 4, 3}, {32, 2, 1}, {48, 2, 1}, {64, 2, 1}, {32, 4, 1},
+        {48, 4, 1}, {64, 4, 1}};
+// Whether CTAs have a panel each, and the last one of a cluster a part of K of all its panels
+// (gemm_helped.cuh).
+constexpr bool narrow_is_helped(const narrow_shape_t &shape) {
+    return shape.panels > 1 && shape.parts == shape.panels + 1;
+}
+// The steps of 64 rows of K that this CTA does: less than its share, because it sends its sums afterwards.
+constexpr int narrow_helped_steps(int steps) { return steps < 8 ? 0 : steps / 4 - 2; }
 constexpr int narrow_count = sizeof(narrow_shapes) / sizeof(narrow_shapes[0]);
 constexpr int gemm_narrow_first = gemm_fp8 + 1; // the number of the first one
 constexpr bool is_narrow(int variant) {

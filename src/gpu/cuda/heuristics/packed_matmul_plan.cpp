@@ -130,7 +130,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
         });
         constexpr double per_item = 3500.;
         // For the kernel that adds up parts: launching it, and the bytes that it reads per cycle.
-        constexpr double per_sum = 4000., sum_bytes = 2400.;
+        constexpr double per_sum = 4000., sum_bytes = 2200.;
         const int64_t clusters = sm_count / pair;
         for (int splits = 1; splits <= parts && clusters > 0; splits++) {
             const double shares = splits > 1 ? std::ceil(items) * splits : items,
@@ -165,17 +165,19 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
         const int64_t blocks = div_up(rows, width), ctas = blocks * narrow_block_ctas(shape, panels);
         if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count)) continue;
         // A step is decoding and products. Rows of a box that do not exist cost more than others. Sums wait
-        // for each other in the end, and are many. CTAs on most multiprocessors leave no room for the
-        // beginning of the next kernel.
-        const double steps = double(div_up(div_up(K, tile), shape.parts)),
+        // for each other in the end, and are many; those of helpers come last. CTAs on most multiprocessors
+        // leave no room for the beginning of the next kernel.
+        const bool helped = narrow_is_helped(shape);
+        const int tiles = int(div_up(K, tile)), panels_each = helped ? 1 : shape.panels;
+        const double steps = helped ? tiles - narrow_helped_steps(tiles) : div_up(tiles, shape.parts),
                      missing = double(narrow_sharers(shape.parts)
                                               * narrow_box_rows(shape, int(rows), int(blocks)) * blocks
                                       - rows),
-                     step = shape.panels == 1   ? 115. + 1.3 * width + missing * width / 20.
-                            : shape.panels == 2 ? 230. + 2.3 * width
-                                                : 340. + 3.6 * width,
-                     item = 6000. + 20. * width * shape.panels + (shape.panels == 1 ? 8. * width : 0.)
-                            + (10 * ctas > 9 * sm_count ? 1800. : 0.);
+                     step = panels_each == 1   ? 115. + 1.3 * width + missing * width / 20.
+                            : panels_each == 2 ? 230. + 2.3 * width
+                                               : 340. + 3.6 * width,
+                     item = 6000. + 20. * width * panels_each + (panels_each == 1 ? 8. * width : 0.)
+                            + (helped || 10 * ctas > 9 * sm_count ? 1800. : 0.);
         // Short calls have a higher clock than those that the costs of other kernels are from.
         const double clock = std::min(1., .8 + .0015 * double(div_up(K, tile)));
         consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, clock * (steps * step + item)});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/device/kernels/sm90/gemm_helped.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_narrow.cuh"
 
 #include <utility>
@@ -14,8 +15,13 @@ namespace packed {
 template <typename format, size_t i>
 static built_t<gemm_args_t> built() {
     constexpr narrow_shape_t shape = narrow_shapes[i];
-    using variant = gemm_narrow_t<format, shape.width, shape.parts, shape.panels>;
-    return {gemm_narrow<variant>, variant::threads, variant::bytes, variant::cluster};
+    if constexpr (narrow_is_helped(shape)) {
+        using variant = gemm_helped_t<format, shape.width>;
+        return {gemm_helped<variant>, variant::threads, variant::bytes, variant::cluster};
+    } else {
+        using variant = gemm_narrow_t<format, shape.width, shape.parts, shape.panels>;
+        return {gemm_narrow<variant>, variant::threads, variant::bytes, variant::cluster};
+    }
 }
 template <typename format, size_t... i>
 static const built_t<gemm_args_t> *variant_of_shape(int v, std::index_sequence<i...>) {

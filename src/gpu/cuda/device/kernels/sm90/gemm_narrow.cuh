@@ -36,7 +36,8 @@ struct gemm_narrow_t {
     static_assert(format::one_step_tiles && format::terms == 1, "tiles of one size");
     static constexpr int width = width_, parts = parts_, panels = panels_;
     static constexpr int cluster = narrow_cluster(parts), sharers = narrow_sharers(parts); // of source rows
-    static constexpr int steps = std::max(1, 4 / panels), consumers = panels * steps; // steps: of a panel
+    // steps: of a panel. Four consumers would have no registers for the sums of wider blocks.
+    static constexpr int steps = width > 128 ? 3 : std::max(1, 4 / panels), consumers = panels * steps;
     static_assert(consumers <= 4, "registers");
     static constexpr int group = 128, working = consumers * group, copiers = 2,
                          threads = working + 2 * copiers * 32;
