@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 
 #include <CLI/CLI.hpp>
 #include <tbb/global_control.h>
@@ -127,6 +128,8 @@ int main(int argc, char **argv) {
     int status = 1;
     try {
         status = run(argc, argv);
+    } catch (const std::bad_alloc &) {
+        fprintf(stderr, "mxdnn-llm: memory has run out\n");
     } catch (const std::exception &e) {
         fprintf(stderr, "mxdnn-llm: %s\n", e.what());
     }

@@ -146,9 +146,9 @@ config_t synthetic_config(const std::string &model) {
         throw std::runtime_error("there is no shape '" + name + "'; known are " + known);
     json j = it->second;
     if (!layers.empty()) {
-        char *end = nullptr;
-        j["num_hidden_layers"] = strtoull(layers.c_str(), &end, 10);
-        if (*end) throw std::runtime_error("'" + layers + "' in " + model + " is no number of layers");
+        if (layers.find_first_not_of("0123456789") != layers.npos)
+            throw std::runtime_error("'" + layers + "' in " + model + " is no number of layers");
+        j["num_hidden_layers"] = strtoull(layers.c_str(), nullptr, 10); // the largest number where it is larger
     }
     return parse_config(j, model);
 }

@@ -289,6 +289,11 @@ def wrong_command_lines() -> None:
         assert done.returncode == 2 and done.stderr.startswith(words), (words, done.returncode, done.stderr)
     done = subprocess.run([LLM, "generate", "shape:gpt-oss-tiny", "a text"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "takes tokens, not a text" in done.stderr, done.stderr
+    for layers, words in [(w, f"'{w}' in shape:gpt-oss-tiny:{w} is no number") for w in ("x", "+2", " 2", "-1", "2.0")] + [
+        ("9" * 30, "'num_hidden_layers' must be a whole number from 1 to"), ("0", "'num_hidden_layers' must be")
+    ]:
+        done = subprocess.run([LLM, "describe", f"shape:gpt-oss-tiny:{layers}"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and words in done.stderr, (layers, done.stdout, done.stderr)
     with open("/dev/full", "w") as full:
         done = subprocess.run([LLM, "describe", os.path.join(GOLDEN, "llama")], stdout=full, stderr=subprocess.PIPE,
                               text=True, timeout=60)
