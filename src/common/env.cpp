@@ -14,7 +14,9 @@ namespace impl {
 namespace {
 
 std::string text(const char *name) {
-    const char *v = std::getenv(name);
+    // A program with more rights than who started it takes nothing from their environment: a variable names a
+    // library to load.
+    const char *v = secure_getenv(name);
     return v ? v : "";
 }
 
