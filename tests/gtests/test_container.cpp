@@ -3,13 +3,16 @@
 // by name.
 #include "../../tools/common/contents.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <stdexcept>
 
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -25,6 +28,10 @@ using tag = memory::format_tag;
 namespace {
 
 constexpr memory::dim K = 70, N = 37;
+
+// After so many reads the library's next ones fail, or find no more bytes; -1: they do not.
+int reads_before_failure = -1;
+bool read_ends = false;
 
 memory pack(const engine &eng, unsigned seed, memory::dim k = K) {
     primitive_attr of_weights, quantise;
@@ -98,6 +105,16 @@ protected:
 };
 
 } // namespace
+
+extern "C" ssize_t pread(int file, void *to, size_t n, off_t offset) {
+    if (reads_before_failure == 0 && read_ends) return 0;
+    if (reads_before_failure == 0) {
+        errno = EIO;
+        return -1;
+    }
+    if (reads_before_failure > 0) reads_before_failure--;
+    return syscall(SYS_pread64, file, to, n, offset);
+}
 
 TEST_F(container_test, returns_what_was_packed) {
     const container file(path);
@@ -209,7 +226,8 @@ TEST_F(container_test, plain_tensors_have_checksums_and_descriptors) {
             safetensors::from_memory("n", "I64", {2}, n.data()),
             safetensors::from_memory("s", "F32", {}, f.data()),
             safetensors::from_memory("c", "F4", {2, 3}, codes.data()),
-            safetensors::from_memory("v", "F4", {6}, codes.data())};
+            safetensors::from_memory("v", "F4", {6}, codes.data()),
+            safetensors::from_memory("d", "U8", {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3}, codes.data())};
     ASSERT_TRUE(safetensors::write(path, given.tensors, {{"k", "v"}}).ok());
     const std::string copy = path + "-copy";
     {
@@ -221,7 +239,7 @@ TEST_F(container_test, plain_tensors_have_checksums_and_descriptors) {
     {
         const container file(copy);
         unlink(copy.c_str());
-        ASSERT_EQ(file.size(), 5u);
+        ASSERT_EQ(file.size(), 6u);
         for (size_t i = 0; i < file.size(); i++) EXPECT_NO_THROW(file.verify(i));
         EXPECT_EQ(file.get_desc(file.find("f")), memory::desc({2, 3}, dt::f32, tag::ab));
         EXPECT_EQ(file.get_desc(file.find("s")), memory::desc({1}, dt::f32, tag::a));
@@ -237,6 +255,7 @@ TEST_F(container_test, plain_tensors_have_checksums_and_descriptors) {
         };
         EXPECT_EQ(status("n"), mxdnn_unimplemented); // no such type
         EXPECT_EQ(status("c"), mxdnn_unimplemented); // rows of half bytes
+        EXPECT_EQ(status("d"), mxdnn_unimplemented); // 13 dimensions
         EXPECT_EQ(file.get_entry(file.find("n")).data_type, dt::undef);
     }
     // Type and dims are part of the checksum.
@@ -331,6 +350,57 @@ TEST_F(container_test, a_file_that_changes_is_refused_and_never_a_signal) {
     EXPECT_TRUE(refused("was written to while it was read"));
 }
 
+// What the system refuses or does not give is said, and no byte of it is used.
+TEST_F(container_test, a_file_that_cannot_be_read_is_refused) {
+    const auto refusal_at = [&](int read, bool ends) {
+        reads_before_failure = read;
+        read_ends = ends;
+        const std::string why = refusal();
+        reads_before_failure = -1;
+        return why;
+    };
+    const std::string name = path.substr(path.rfind('/') + 1);
+    for (const bool ends : {false, true}) {
+        const std::string why = ends ? ": it ends at byte " : ": Input/output error";
+        int reads = 0;
+        for (std::string found; !(found = refusal_at(reads, ends)).empty() && reads < 20; reads++) {
+            EXPECT_NE(found.find("cannot read "), found.npos) << reads << ": " << found;
+            EXPECT_NE(found.find(name + why), found.npos) << reads << ": " << found;
+        }
+        EXPECT_GE(reads, 4); // length, header, descriptor, weights
+        EXPECT_LT(reads, 20);
+    }
+    const container file(path);
+    const size_t i = file.find("a");
+    // A buffer that is not there.
+    void *const nothing = mmap(nullptr, 64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(nothing, MAP_FAILED);
+    EXPECT_EQ(mxdnn_container_read(file.get(), i, 0, 64, nothing), mxdnn_runtime_error);
+    EXPECT_NE(get_last_error().find(name + ": Bad address"), std::string::npos) << get_last_error();
+    munmap(nothing, 64);
+}
+
+// A file of holes may be larger than the address space.
+TEST(container, a_file_that_is_too_large_to_be_mapped_can_be_read) {
+    const int64_t size = int64_t(1) << 50;
+    std::string header = R"({"w":{"dtype":"U8","shape":[)" + std::to_string(size) + R"(],"data_offsets":[0,)"
+                         + std::to_string(size) + "]}}";
+    header.resize(120, ' ');
+    header.insert(0, std::string("\x78\0\0\0\0\0\0\0", 8));
+    const int fd = memfd_create("container", 0);
+    ASSERT_EQ(write(fd, header.data(), header.size()), ssize_t(header.size()));
+    ASSERT_EQ(ftruncate(fd, off_t(header.size()) + size), 0);
+    const container file("/proc/self/fd/" + std::to_string(fd));
+    close(fd);
+    char last = 1;
+    file.read(0, uint64_t(size) - 1, 1, &last);
+    EXPECT_EQ(last, 0);
+    const void *data = &file;
+    EXPECT_EQ(mxdnn_container_get_data(file.get(), 0, &data), mxdnn_runtime_error);
+    EXPECT_NE(get_last_error().find("cannot map "), std::string::npos) << get_last_error();
+    EXPECT_EQ(data, &file);
+}
+
 TEST_F(container_test, only_regular_files_are_opened) {
     const std::string pipe = path + "-pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -339,7 +409,9 @@ TEST_F(container_test, only_regular_files_are_opened) {
             ADD_FAILURE() << p;
         } catch (const error &e) {
             EXPECT_EQ(e.status, mxdnn_runtime_error) << e.what();
-            EXPECT_GT(std::string(e.what()).size(), 10u);
+            const std::string why = e.what();
+            EXPECT_EQ(why.find("cannot open ") == why.npos, p != path + "-absent") << why;
+            EXPECT_GT(why.size(), 10u);
         }
     unlink(pipe.c_str());
     std::ofstream(path).close();
@@ -357,6 +429,16 @@ TEST_F(container_test, hostile_entries_are_refused_in_bounded_time) {
     };
     EXPECT_NE(refusal_of({}, "").find("the shortest has 24"), std::string::npos);
     EXPECT_NE(refusal_of(std::vector<uint8_t>(5000), "").find("at most 4096"), std::string::npos);
+    // Weights that begin between two multiples of 64.
+    std::string shifted = bytes;
+    uint64_t header = 0;
+    memcpy(&header, bytes.data(), 8);
+    shifted.insert(8 + header, 8, ' ');
+    header += 8;
+    memcpy(&shifted[0], &header, 8);
+    EXPECT_NE(refusal(shifted).find("packed tensor 'a' does not begin at a multiple of 64 bytes"),
+            std::string::npos)
+            << refusal();
     // A name for a tensor and for packed weights.
     safetensors::contents_t c;
     c.add_packed("a", a.get_desc(), a.get_data_handle());

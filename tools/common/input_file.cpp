@@ -38,11 +38,12 @@ void input_file_t::fail(const std::string &why) const {
 
 void input_file_t::read(uint64_t offset, uint64_t size, void *buffer) const {
     char *p = static_cast<char *>(buffer);
-    for (uint64_t left = size; left > 0;) {
+    uint64_t left = size;
+    while (left > 0) {
         const ssize_t n = pread(fd_, p, size_t(std::min<uint64_t>(left, 1u << 30)), off_t(offset));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) fail(strerror(errno));
-        if (n == 0) break; // it is shorter now, as is found below
+        if (n == 0) break; // the size has changed, or the system gives another than the file has
         p += n;
         offset += uint64_t(n);
         left -= uint64_t(n);
@@ -53,4 +54,5 @@ void input_file_t::read(uint64_t offset, uint64_t size, void *buffer) const {
             || st.st_mtim.tv_nsec != modified_.tv_nsec)
         fail("it was written to meanwhile; it had " + std::to_string(size_) + " bytes and has "
                 + std::to_string(st.st_size));
+    if (left > 0) fail("it ends at byte " + std::to_string(offset) + " of " + std::to_string(size_));
 }

@@ -61,16 +61,20 @@ status_t file_t::read(uint64_t offset, void *buffer, uint64_t size) const {
         return {};
     }
     char *p = static_cast<char *>(buffer);
-    for (uint64_t left = size; left > 0;) {
+    uint64_t left = size;
+    while (left > 0) {
         const ssize_t n = pread(fd_, p, size_t(std::min<uint64_t>(left, 1u << 30)), off_t(offset));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return error("read");
-        if (n == 0) break; // check_unchanged() has the reason
+        if (n == 0) break; // the size has changed, or the system gives another than the file has
         p += n;
         offset += uint64_t(n);
         left -= uint64_t(n);
     }
-    return check_unchanged();
+    const status_t s = check_unchanged();
+    if (!s.ok() || left == 0) return s;
+    return {kind_t::io, "cannot read " + name_ + ": it ends at byte " + std::to_string(offset) + " of "
+                                + std::to_string(size_)};
 }
 
 status_t file_t::map(const uint8_t *&bytes) const {
