@@ -129,15 +129,15 @@ std::vector<fuzz_input_t> fuzz_seeds() {
                     fuzz_input_t(2, 7))};
     for (const memory_desc_t &md : sample_descs()) {
         if (!is_packed(md)) continue;
-        const size_t bytes = size_t(size_of(md)), padded = (bytes + 63) / 64 * 64;
-        fuzz_input_t data(padded);
+        const size_t bytes = size_t(size_of(md));
+        fuzz_input_t data(bytes);
         for (size_t i = 0; i < bytes; i++) data[i] = uint8_t(i * 37);
         const bytes_t blob = blob_of(md);
         const std::string sum = safetensors::hexadecimal(packed_checksum(md, data.data()));
         data.insert(data.end(), blob.begin(), blob.end());
         std::string header = "{\"__metadata__\":{\"w.mxdnn_checksum\":\"" + sum + "\"},"
-                             + tensor("w.mxdnn_packed", "U8", std::to_string(padded), 0, padded) + ","
-                             + tensor("w.mxdnn_desc", "U8", std::to_string(blob.size()), padded, data.size())
+                             + tensor("w.mxdnn_packed", "U8", std::to_string(bytes), 0, bytes) + ","
+                             + tensor("w.mxdnn_desc", "U8", std::to_string(blob.size()), bytes, data.size())
                              + "}";
         header.resize((header.size() + 8 + 63) / 64 * 64 - 8, ' ');
         seeds.push_back(container(header, data));

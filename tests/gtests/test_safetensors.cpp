@@ -4,11 +4,13 @@
 #include "../../tools/common/replaced_file.hpp"
 #include "../../tools/common/safetensors.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <stdexcept>
 
 #include <csignal>
 #include <dirent.h>
@@ -21,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include "common/container/safetensors.hpp"
+#include "fuzz/guard_pages.hpp"
 #include "mxdnn/mxdnn_container.hpp"
 
 namespace st = safetensors;
@@ -41,11 +44,15 @@ std::string container_of(const std::string &header, size_t data_size) {
     return s;
 }
 
-// Parses from a heap buffer of exactly the right size, so that a sanitizer sees every byte read beyond it.
+// Parses from the end of a page that a page follows which faults, so that a byte read beyond it ends the
+// test.
 st::status_t parse(const std::string &bytes, st::index_t &index) {
-    std::vector<uint8_t> exact(bytes.begin(), bytes.end());
-    exact.shrink_to_fit();
-    return st::parse(exact.data(), exact.size(), index);
+    static fuzz::guard_pages_t pages(1);
+    pages.clear();
+    uint8_t *const exact = pages.place(bytes.size(), true);
+    if (!exact) throw std::length_error("more bytes than the pages have");
+    std::copy(bytes.begin(), bytes.end(), exact);
+    return st::parse(exact, bytes.size(), index);
 }
 
 struct bad_t {
@@ -282,6 +289,18 @@ TEST(safetensors, every_truncation_is_refused) {
     }
 }
 
+TEST(safetensors, a_header_that_ends_too_early_is_no_json) {
+    const std::string whole = "{\"__metadata__\":{\"k\\ud83d\\ude00\":\"\\u00e9\\n\" , \"l\":\"\"},\"w\":"
+                              "{\"dtype\":\"F32\",\"shape\":[ 0 , 2 ],\"data_offsets\":[0,0]} } ";
+    st::index_t index;
+    ASSERT_TRUE(parse(container_of(whole, 0), index).ok());
+    EXPECT_EQ(index.metadata.at("k\xf0\x9f\x98\x80"), "\xc3\xa9\n");
+    for (size_t n = 1; n < whole.size() - 1; n++) {
+        st::index_t none;
+        EXPECT_EQ(parse(container_of(whole.substr(0, n), 0), none).kind, kind_t::bad_json) << n;
+    }
+}
+
 TEST(safetensors, mutations_never_escape_the_buffer) {
     const std::string whole =
             container_of("{\"__metadata__\":{\"a\":\"b\"}," + tensor("a", "F32", "[1,2]", "[0,8]") + ","
@@ -322,7 +341,7 @@ TEST(safetensors, names_are_shown_harmless) {
 TEST(safetensors, writes_packed_tensors_aligned_and_first) {
     const folder_t folder;
     const std::string path = folder.path + "/w.safetensors";
-    const std::string packed(100, 'p'), desc(37, 'd'), other_packed(64, 'q');
+    const std::string packed(128, 'p'), desc(37, 'd'), other_packed(64, 'q');
     const std::vector<float> bias = {1, 2, 3};
     const uint16_t half[3] = {1, 2, 3};
     std::vector<st::out_tensor_t> tensors = {bytes_of("l.weight.mxdnn_desc", desc),
@@ -351,8 +370,7 @@ TEST(safetensors, writes_packed_tensors_aligned_and_first) {
     }
     const uint8_t *l = data("l.weight");
     EXPECT_EQ(file.get_entry(file.find("l.weight")).dims, (std::vector<int64_t>{128}));
-    EXPECT_EQ(std::string(l, l + 100), packed);
-    EXPECT_EQ(std::string(l + 100, l + 128), std::string(28, '\0'));
+    EXPECT_EQ(std::string(l, l + 128), packed);
     EXPECT_EQ(file.get_entry(2).name, "l.bias");
     EXPECT_EQ(file.get_entry(2).offset % 4, 0u);
     const auto *values = reinterpret_cast<const float *>(data("l.bias"));
@@ -385,6 +403,7 @@ TEST(safetensors, refuses_to_write_nonsense) {
     EXPECT_EQ(kind({st::from_memory("a", "F4", {3}, b.data())}), kind_t::bad_shape);
     EXPECT_EQ(kind({st::from_memory("a", "U8", {-1}, b.data())}), kind_t::bad_shape);
     EXPECT_EQ(kind({st::from_memory("a.mxdnn_packed", "F32", {1}, b.data())}), kind_t::bad_shape);
+    EXPECT_EQ(kind({bytes_of("a.mxdnn_packed", b)}), kind_t::bad_shape);
     const auto gives = [&](uint64_t n) {
         return st::out_tensor_t{
                 "a", "U8", {4}, 1, [&b, n](size_t, const st::sink_t &to) { return to(b.data(), n); }};

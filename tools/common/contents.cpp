@@ -87,13 +87,11 @@ void contents_t::add_plain_copy(const mxdnn::container &file, size_t index) { ad
 
 void contents_t::add_copy(const mxdnn::container &file, size_t index, bool with_checksum) {
     const mxdnn::container::entry e = file.get_entry(index);
-    // Of packed weights the padding is written again.
-    const uint64_t size = e.is_packed ? file.get_desc(index).get_size() : e.size;
-    make_t make = in_pieces(size, [=](uint64_t offset, uint64_t count, void *buffer) {
+    make_t make = in_pieces(e.size, [=](uint64_t offset, uint64_t count, void *buffer) {
         file.read(index, offset, size_t(count), buffer);
     });
     if (e.is_packed) return add_packed(e.name, file.get_desc(index), make);
-    add_plain(e.name, e.dtype, e.dims, size, std::move(make), with_checksum);
+    add_plain(e.name, e.dtype, e.dims, e.size, std::move(make), with_checksum);
 }
 
 void contents_t::add_plain(const std::string &name, const std::string &dtype,

@@ -43,9 +43,9 @@ out_tensor_t from_memory(std::string name, std::string dtype, std::vector<int64_
 // Told after each piece; what is not ok ends the writing and is its outcome.
 using progress_t = std::function<status_t(uint64_t done, uint64_t total)>;
 
-// A container that is being written: tensors named *.mxdnn_packed first, at multiples of 64 bytes from the
-// start of the file and padded with zeros to multiples of 64; then the others, widest type first. Until
-// commit() nothing of `path` has changed, and without it no other file remains (replaced_file.hpp).
+// A container that is being written: tensors named *.mxdnn_packed first, which have multiples of 64 bytes, at
+// multiples of 64 from the start of the file; then the others, widest type first. Until commit() nothing of
+// `path` has changed, and without it no other file remains (replaced_file.hpp).
 class writer_t {
 public:
     writer_t(std::string path, std::vector<out_tensor_t> tensors);

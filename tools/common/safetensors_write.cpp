@@ -13,9 +13,9 @@ namespace safetensors {
 struct planned_t {
     const out_tensor_t *tensor;
     const dtype_t *dtype;
-    std::vector<int64_t> shape; // as stored: packed tensors are padded
-    uint64_t bytes;             // that fill() gives
-    uint64_t begin, end;
+    uint64_t bytes; // that fill() gives
+    uint64_t begin;
+    uint64_t end() const { return begin + bytes; }
 };
 
 namespace {
@@ -42,16 +42,17 @@ status_t check(const out_tensor_t &t, const dtype_t *dtype) {
     if (t.shape.size() > max_ndims)
         return {kind_t::bad_shape,
                 "tensor " + shown(t.name) + " has more than " + std::to_string(max_ndims) + " dimensions"};
-    if (is_packed(t) && (t.dtype != "U8" || t.shape.size() != 1))
-        return {kind_t::bad_shape,
-                "tensor " + shown(t.name) + " is packed, so it must be U8 of one dimension"};
+    if (is_packed(t) && (t.dtype != "U8" || t.shape.size() != 1 || t.shape[0] % int64_t(packed_alignment)))
+        return {kind_t::bad_shape, "tensor " + shown(t.name)
+                                           + " is packed, so it must be U8 of one dimension, a multiple of "
+                                           + std::to_string(packed_alignment)};
     return {};
 }
 
 status_t plan(const std::vector<out_tensor_t> &tensors, std::vector<planned_t> &planned) {
     std::set<std::string> names;
     for (const auto &t : tensors) {
-        planned_t p{&t, find_dtype(t.dtype), t.shape, 0, 0, 0};
+        planned_t p{&t, find_dtype(t.dtype), 0, 0};
         if (status_t s = check(t, p.dtype); !s.ok()) return s;
         if (t.name == "__metadata__" || !names.insert(t.name).second)
             return {kind_t::duplicate_name, "the tensor name " + shown(t.name) + " is taken already"};
@@ -68,15 +69,9 @@ status_t plan(const std::vector<out_tensor_t> &tensors, std::vector<planned_t> &
     uint64_t offset = 0;
     for (planned_t &p : planned) {
         p.begin = offset;
-        uint64_t size = p.bytes;
-        if (is_packed(*p.tensor)) {
-            size = round_up(size, packed_alignment);
-            p.shape = {int64_t(size)};
-        }
-        if (__builtin_add_overflow(offset, size, &offset)
+        if (__builtin_add_overflow(offset, p.bytes, &offset)
                 || offset > uint64_t(INT64_MAX) - 2 * max_header_size)
             return {kind_t::bad_shape, "the tensors have more than 2^63 bytes together"};
-        p.end = offset;
     }
     return {};
 }
@@ -119,8 +114,8 @@ status_t header_text(const std::vector<planned_t> &planned,
     for (const auto &p : planned) {
         key(p.tensor->name);
         text += "{\"dtype\":\"" + std::string(p.dtype->name) + "\",\"shape\":[";
-        for (const int64_t d : p.shape) (text += text.back() == '[' ? "" : ",") += std::to_string(d);
-        text += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
+        for (const int64_t d : p.tensor->shape) (text += text.back() == '[' ? "" : ",") += std::to_string(d);
+        text += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end()) + "]}";
     }
     text += '}';
     text.resize(round_up(8 + text.size(), packed_alignment) - 8, ' ');
@@ -165,7 +160,7 @@ status_t writer_t::begin(const std::map<std::string, std::string> &metadata) {
     std::string header;
     if (status_t s = header_text(w.planned, metadata, header); !s.ok()) return s;
     w.data = 8 + header.size();
-    w.total = w.planned.empty() ? 0 : w.planned.back().end;
+    w.total = w.planned.empty() ? 0 : w.planned.back().end();
     if (status_t s = w.file.open(); !s.ok()) return s;
     return w.file.reserve(w.data + w.total);
 }
@@ -187,8 +182,7 @@ status_t writer_t::state_t::fill(const planned_t &p, size_t part, uint64_t &done
     if (done != p.bytes)
         return {kind_t::wrong_size, "tensor " + shown(t.name) + " gives " + std::to_string(done) + " of its "
                                             + std::to_string(p.bytes) + " bytes"};
-    static constexpr uint8_t zeros[packed_alignment] = {};
-    return file.write_at(data + p.begin + done, zeros, p.end - p.begin - done);
+    return {};
 }
 
 status_t writer_t::fill(

@@ -124,18 +124,19 @@ private:
         return skip(']');
     }
 
-    bool hex4(uint32_t &v) {
-        v = 0;
+    // The value of the next four hexadecimal digits; 0 if they are not there, which no escape may stand for.
+    uint32_t hex4() {
+        uint32_t v = 0;
         for (int i = 0; i < 4; i++, p_++) {
-            if (p_ == end_) return bad_json();
+            if (p_ == end_) return 0;
             const uint8_t c = *p_, lower = c | 0x20;
             const int digit = c >= '0' && c <= '9'           ? c - '0'
                               : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
                                                              : -1;
-            if (digit < 0) return bad_json();
+            if (digit < 0) return 0;
             v = v << 4 | uint32_t(digit);
         }
-        return true;
+        return v;
     }
     bool escape(std::string &s) {
         if (p_ == end_) return bad_json();
@@ -149,12 +150,11 @@ private:
             return true;
         }
         p_++;
-        uint32_t v = 0, low = 0;
-        if (!hex4(v)) return false;
+        uint32_t v = hex4();
         if (v >= 0xd800 && v < 0xdc00) { // the first half of a pair
             if (end_ - p_ < 2 || p_[0] != '\\' || p_[1] != 'u') return bad_json();
             p_ += 2;
-            if (!hex4(low)) return false;
+            const uint32_t low = hex4();
             if (low < 0xdc00 || low > 0xdfff) return bad_json();
             v = 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
         } else if (v == 0 || (v >= 0xdc00 && v <= 0xdfff)) {

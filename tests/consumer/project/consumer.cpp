@@ -41,7 +41,7 @@ float value(memory::dim i) { return static_cast<float>((i * 7 + i / 5) % 9 - 4) 
 // of 64.
 void write_container(const char *path, const memory::desc &desc, const void *bytes) {
     const std::vector<uint8_t> blob = desc.get_blob();
-    const size_t padded = (desc.get_size() + 63) / 64 * 64;
+    const size_t size = desc.get_size(); // a multiple of 64
     char sum[17];
     std::snprintf(sum, sizeof sum, "%016llx", static_cast<unsigned long long>(packed_checksum(desc, bytes)));
     const auto tensor = [](const char *name, size_t begin, size_t end) {
@@ -49,14 +49,13 @@ void write_container(const char *path, const memory::desc &desc, const void *byt
                + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
     };
     std::string header = "{\"__metadata__\":{\"w.mxdnn_checksum\":\"" + std::string(sum) + "\"},"
-                         + tensor("w.mxdnn_packed", 0, padded) + ","
-                         + tensor("w.mxdnn_desc", padded, padded + blob.size()) + "}";
+                         + tensor("w.mxdnn_packed", 0, size) + ","
+                         + tensor("w.mxdnn_desc", size, size + blob.size()) + "}";
     header.resize((header.size() + 8 + 63) / 64 * 64 - 8, ' ');
     std::string file(8, '\0');
     for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(header.size() >> 8 * i);
     file += header;
-    file.append(static_cast<const char *>(bytes), desc.get_size());
-    file.append(padded - desc.get_size(), '\0');
+    file.append(static_cast<const char *>(bytes), size);
     file.append(blob.begin(), blob.end());
     std::ofstream(path, std::ios::binary) << file;
 }
