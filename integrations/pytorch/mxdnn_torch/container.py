@@ -34,7 +34,7 @@ def to_tensors(state: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tenso
             raise ValueError(f"{name} is transposed; a container has weights as they were packed")
         packed = t.packed.cpu()
         metadata[name + CHECKSUM] = torch.ops.mxdnn.packed_checksum(packed, t.blob)
-        tensors[name + PACKED] = torch.nn.functional.pad(packed, (0, -packed.numel() % ALIGNMENT))
+        tensors[name + PACKED] = packed
         tensors[name + DESCRIPTOR] = torch.frombuffer(bytearray(base64.b64decode(t.blob)), dtype=torch.uint8)
     return tensors, metadata
 
@@ -55,12 +55,10 @@ def from_tensors(
             raise ValueError(f"packed weights {name} have no descriptor {name + DESCRIPTOR}")
         blob = base64.b64encode(tensors[name + DESCRIPTOR].cpu().numpy().tobytes()).decode()
         size = describe(blob).size
-        if t.dtype != torch.uint8 or t.dim() != 1 or t.numel() != -(-size // ALIGNMENT) * ALIGNMENT:
+        if t.dtype != torch.uint8 or t.dim() != 1 or t.numel() != size:
             raise ValueError(f"packed weights {name} have {t.numel()} bytes, but their descriptor describes {size}")
-        if t[size:].any():
-            raise ValueError(f"packed weights {name} have padding that is not zero")
         # Kernels need the bytes at a multiple of 16.
-        packed = t[:size] if t.data_ptr() % 16 == 0 else t[:size].clone()
+        packed = t if t.data_ptr() % 16 == 0 else t.clone()
         if name + CHECKSUM in metadata:
             found = torch.ops.mxdnn.packed_checksum(packed.cpu(), blob)
             if found != metadata[name + CHECKSUM]:

@@ -145,7 +145,7 @@ def _load_fp8(tensors: Tensors, quantizer: "MxdnnHfQuantizer", name: str) -> tor
 
 
 def _load_packed(tensors: Tensors, quantizer: "MxdnnHfQuantizer", name: str) -> torch.Tensor:
-    """Packed weights of a container: their bytes, padded to a multiple of 64, and their descriptor."""
+    """Packed weights of a container: their bytes and their descriptor."""
     checksum = {name + container.CHECKSUM: quantizer.checksums[name]} if name in quantizer.checksums else {}
     device = tensors[container.PACKED].device
     weight = container.from_tensors({name + suffix: t.cpu() for suffix, t in tensors.items()}, checksum)[name]
