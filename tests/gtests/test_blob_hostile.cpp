@@ -300,6 +300,10 @@ TEST(BlobHostile, FieldsThatContradictOneAnother) {
         status_t status;
         const char *words;
     } rows[] = {
+            {"magic", 5, blob_class_t::corrupt, mxdnn_corrupt_blob,
+                    "magic is 5 (0x5); in every blob of mxdnn it is 724356535487589769"},
+            {"format_version", 0, blob_class_t::corrupt, mxdnn_corrupt_blob,
+                    "format_version is 0 (0x0); it is 1 to 65535"},
             {"element_type", 7, blob_class_t::unknown_layout, mxdnn_incompatible_version,
                     "element_type is 7"},
             {"element_type", mxdnn_f8_e4m3, blob_class_t::corrupt, mxdnn_corrupt_blob, "n16_b4"},
@@ -324,7 +328,6 @@ TEST(BlobHostile, FieldsThatContradictOneAnother) {
             {"block", 64, blob_class_t::unknown_layout, mxdnn_incompatible_version, "blocks of 32"},
             {"packed_size", 1, blob_class_t::corrupt, mxdnn_corrupt_blob, "must be 1152"},
             {"stride", 2304, blob_class_t::corrupt, mxdnn_corrupt_blob, "must be 1152"},
-            {"ndims", 1, blob_class_t::corrupt, mxdnn_corrupt_blob, ""},
             {"dims", 34, blob_class_t::ok, mxdnn_success, ""}, // padded like 33
             {"dims", 65, blob_class_t::corrupt, mxdnn_corrupt_blob, "stride is 1152"},
             {"dims", uint64_t(runtime_dim), blob_class_t::corrupt, mxdnn_corrupt_blob, "runtime"},
@@ -340,6 +343,19 @@ TEST(BlobHostile, FieldsThatContradictOneAnother) {
             EXPECT_NE(std::string(last_error()).find(text.substr(0, 60)), std::string::npos) << last_error();
         }
     }
+}
+
+TEST(BlobHostile, PackedWeightsOfOneDimension) {
+    bytes_t blob = packed_blob("ndims", 1);
+    for (const field_t &f : blob_fields)
+        if (f.list == &blob_fields_t::dims) {
+            const int64_t at = offset_of(f, desc_kind_t::packed, 1);
+            blob.erase(blob.begin() + at, blob.begin() + at + f.bytes);
+        }
+    seal(blob);
+    std::string text;
+    EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
+    EXPECT_EQ(text, "ndims is 1; packed weights have 2 to 12");
 }
 
 TEST(BlobHostile, NewerFormats) {
@@ -365,7 +381,12 @@ TEST(BlobHostile, NewerFormats) {
     store_le(blob.data() + 10, 2, 2);
     seal(blob);
     EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
-    EXPECT_NE(text.find("oldest_reader is 2"), std::string::npos) << text;
+    EXPECT_NE(text.find("oldest_reader is 2, beyond the format_version of 1"), std::string::npos) << text;
+    store_le(blob.data() + 10, 2, 3); // that is damage, not news
+    seal(blob);
+    EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
+    EXPECT_NE(text.find("oldest_reader is 3, beyond the format_version of 1"), std::string::npos) << text;
+    store_le(blob.data() + 10, 2, 2);
     // A readable version that is higher than the fields of the blob need.
     store_le(blob.data() + 8, 2, 2);
     seal(blob);

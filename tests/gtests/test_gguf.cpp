@@ -250,6 +250,21 @@ TEST(Gguf, RefusesEveryTruncation) {
     EXPECT_EQ(refusal(bytes.substr(0, bytes.size() - padding)), "");
 }
 
+// A file of holes may be larger than memory.
+TEST(Gguf, RefusesAHeaderThatIsTooLong) {
+    writer_t w;
+    w.keys.push_back(text("k") + raw(uint32_t(9)) + raw(uint32_t(0)) + raw(uint64_t(1) << 29));
+    const memory_file_t file(w.bytes());
+    ASSERT_EQ(ftruncate(file.fd(), off_t(1) << 30), 0);
+    try {
+        const gguf::file_t f(file.path());
+        ADD_FAILURE();
+    } catch (const std::runtime_error &e) {
+        EXPECT_NE(std::string(e.what()).find("headers of up to 268435456 bytes are read"), std::string::npos)
+                << e.what();
+    }
+}
+
 TEST(Gguf, RefusesAFileThatShrinks) {
     const memory_file_t file(good().bytes());
     const gguf::file_t f(file.path());
@@ -278,6 +293,9 @@ TEST(Gguf, RefusesWhatIsNoFile) {
     EXPECT_TRUE(gguf::is_gguf("/nowhere/x.gguf"));
     EXPECT_FALSE(gguf::is_gguf("/nowhere/x"));
     EXPECT_FALSE(gguf::is_gguf("/"));
+    for (const char *bytes : {"", "GGU", "GGML"})
+        EXPECT_FALSE(gguf::is_gguf(memory_file_t(bytes).path())) << bytes;
+    EXPECT_TRUE(gguf::is_gguf(memory_file_t("GGUF").path()));
 }
 
 } // namespace

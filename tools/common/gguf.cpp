@@ -384,7 +384,6 @@ bool is_gguf(const std::string &path) {
     try {
         const input_file_t file(path);
         char begin[sizeof(magic)];
-        if (file.size() < sizeof(begin)) return false;
         file.read(0, sizeof(begin), begin);
         return std::memcmp(begin, magic, sizeof(magic)) == 0;
     } catch (const std::exception &) {

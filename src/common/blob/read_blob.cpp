@@ -19,12 +19,11 @@ namespace impl {
 
 namespace {
 
-// Keeps the first fault.
+// Called once: whoever sees a fault reads no further.
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 bool refuse_as(blob_fault_t &fault, blob_class_t kind, const char *format, ...) {
-    if (fault.kind != blob_class_t::ok) return false;
     fault.kind = kind;
     va_list args;
     va_start(args, format);
@@ -343,10 +342,7 @@ const char *check_recipe(const char *recipe, size_t bytes) {
 blob_class_t classify_blob(const uint8_t *blob, size_t size, memory_desc_t *md, blob_fault_t *fault) {
     blob_fault_t found;
     memory_desc_t parsed;
-    if (!blob && size > 0)
-        refuse_as(found, blob_class_t::corrupt, "the blob is null");
-    else
-        parse(blob, size, parsed, found);
+    parse(blob, size, parsed, found);
     if (fault) *fault = found;
     if (md && found.kind == blob_class_t::ok) *md = std::move(parsed);
     return found.kind;
