@@ -148,7 +148,8 @@ config_t synthetic_config(const std::string &model) {
     if (!layers.empty()) {
         if (layers.find_first_not_of("0123456789") != layers.npos)
             throw std::runtime_error("'" + layers + "' in " + model + " is no number of layers");
-        j["num_hidden_layers"] = strtoull(layers.c_str(), nullptr, 10); // the largest number where it is larger
+        j["num_hidden_layers"] =
+                strtoull(layers.c_str(), nullptr, 10); // the largest number where it is larger
     }
     return parse_config(j, model);
 }
