@@ -6,6 +6,7 @@
 
 #include "common/backend.hpp"
 #include "common/error.hpp"
+#include "common/shown.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -74,7 +75,8 @@ status_t create_engine_for_target(const engine_t **engine, const char *name) {
         *engine = intern(e);
         return mxdnn_success;
     }
-    return fail(mxdnn_invalid_arguments, "target '%s'; possible are %s", name, target_names().c_str());
+    return fail(mxdnn_invalid_arguments, "target %s; possible are %s", shown(name).c_str(),
+            target_names().c_str());
 }
 
 } // namespace impl

@@ -239,7 +239,8 @@ TEST_F(Misuse, PrimitiveDescQueries) {
 }
 
 TEST_F(Misuse, Service) {
-    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_set_verbose("dispatch,typo"), "typo");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_set_verbose("dispatch,typo"), "'typo'");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_set_verbose("dispatch,\x1b[2J"), "'\\x1b[2J'");
     for (int n : {-1, INT_MIN}) {
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_set_primitive_cache_capacity(n), std::to_string(n));
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_set_max_concurrency(n), std::to_string(n));

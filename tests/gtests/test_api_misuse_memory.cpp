@@ -25,8 +25,10 @@ TEST_F(Misuse, Engines) {
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out_engine, target),
                 std::string("'") + target + "'", "cpu:x64:avx2", "cuda:sm_90");
     const std::string longer(100000, 'x');
-    EXPECT_REFUSED(
-            mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out_engine, longer.c_str()), "xxxxxxxx");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out_engine, longer.c_str()),
+            "xxxxxxxx…' (100000 bytes)", "cuda:sm_90");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out_engine, "\x1b[2J"),
+            "'\\x1b[2J'"); // a terminal would obey it
 }
 
 TEST_F(Misuse, Streams) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
 #include "common/primitive.hpp"
+#include "common/shown.hpp"
 #include "common/verbose.hpp"
 
 using namespace mxdnn::impl;
@@ -28,10 +29,13 @@ const char *mxdnn_get_last_error(void) { return last_error(); }
 
 mxdnn_status_t mxdnn_set_verbose(const char *words) {
     MXDNN_CHECK_ARG(words);
-    const char *bad = nullptr;
-    if (!set_verbose_words(words, &bad))
-        return fail(mxdnn_invalid_arguments, "verbose word '%s'; possible are %s", bad, verbose_words);
-    return mxdnn_success;
+    return guarded(__func__, [&] {
+        const char *bad = nullptr;
+        if (!set_verbose_words(words, &bad))
+            return fail(mxdnn_invalid_arguments, "verbose word %s; possible are %s", shown(bad).c_str(),
+                    verbose_words);
+        return mxdnn_success;
+    });
 }
 
 mxdnn_status_t mxdnn_get_primitive_cache_capacity(int *capacity) {
