@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cpu/x64/matmul_plan.hpp"
 #include "gtests/every_format.hpp"
 
 namespace mxdnn {
@@ -86,6 +87,7 @@ std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, i
     p.panels = panels;
     p.decoded = decoded;
     p.dst_dt = dst_dt;
+    p.fetches_near = fetches_near(row.family);
     std::unique_ptr<jit_kernel_t> kernel;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, p, &kernel, &reason);

@@ -58,13 +58,25 @@ matmul_shape_t shape(int64_t M, int64_t K, int64_t N) {
     return s;
 }
 
+// Only Zen's dot products of bf16 are faster than multiplying in f32.
+TEST(matmul_plan, the_compute_type_depends_on_the_family) {
+    using isa_t = cpu_isa_t;
+    EXPECT_EQ(preferred_compute(isa_t::avx512_core_bf16, cpu_family_t::any), mxdnn_f32);
+    EXPECT_EQ(preferred_compute(isa_t::avx512_core_bf16, cpu_family_t::zen), mxdnn_data_type_undef);
+    EXPECT_EQ(preferred_compute(isa_t::avx512_core_amx, cpu_family_t::any), mxdnn_data_type_undef);
+    EXPECT_EQ(preferred_compute(isa_t::avx512_core, cpu_family_t::any), mxdnn_data_type_undef);
+}
+
 // On Zen, and without bf16 dot products, decoding in registers is used for twice as many rows.
 TEST(matmul_plan, rows_that_decode_in_registers_depend_on_the_family) {
     matmul_kernels_t k;
     k.direct_rows = 12;
+    k.compute_bytes = 2;
     constexpr cpu_isa_t bf16 = cpu_isa_t::avx512_core_bf16;
     EXPECT_EQ(direct_rows_limit(machine(bf16, 1), k), 12);
     EXPECT_EQ(direct_rows_limit(machine(bf16, 1, cpu_family_t::zen), k), 24);
+    k.compute_bytes = 4;
+    EXPECT_EQ(direct_rows_limit(machine(bf16, 1), k), 24);
     EXPECT_EQ(direct_rows_limit(machine(cpu_isa_t::avx2, 1, cpu_family_t::zen), k), 24);
     EXPECT_EQ(fetch_ahead(cpu_family_t::any), 0); // the kernels' own distances
     EXPECT_GT(fetch_ahead(cpu_family_t::zen), 0);

@@ -80,7 +80,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const dim_t K = dim_from_end(p.weights, 2);
     if (K > most_k) return no("K", dim_text(K).c_str(), "at most 2^26 (offsets within a row are of 32 bits)");
     const quant_t &q = p.weights.packed.quant;
-    const kernel_row_t *decode = find_kernel(kernel_kind_t::decode, isa, p.weights.dt, q);
+    const kernel_row_t *decode =
+            find_kernel(kernel_kind_t::decode, isa, p.weights.dt, q, preferred_compute(isa, cpu_family()));
     if (!decode)
         return no("weights", to_string(p.weights).c_str(), "a format that a kernel of the ISA decodes");
     c.decode = decode;
@@ -90,9 +91,10 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.many = find_kernel(kernel_kind_t::many, isa, p.weights.dt, q, c.compute_dt);
     // Each ISA has its own list entry. If it has no kernel of its own here, the next entry is as good.
     const kernel_row_t *many = c.many ? c.many : c.gemm;
-    if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
+    const kernel_row_t *int8 = int8_kernel(p, isa);
+    if (decode->isa != isa && c.direct->isa != isa && many->isa != isa && (!int8 || int8->isa != isa))
         return no("kernels", isa_name(decode->isa), isa_name(isa));
-    if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
+    if (int8) {
         if (int8->kind == kernel_kind_t::fused) {
             c.fused = int8;
         } else {

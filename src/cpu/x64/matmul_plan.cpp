@@ -76,6 +76,13 @@ std::vector<int> plan_short_runs(int64_t M, int64_t each, int most) {
     return rows;
 }
 
+data_type_t preferred_compute(cpu_isa_t isa, cpu_family_t family) {
+    // But for Zen, vdpbf16ps takes as long as four vfmadd231ps, for twice as many products.
+    const bool slow_dots = includes(isa, cpu_isa_t::avx512_core_bf16)
+                           && !includes(isa, cpu_isa_t::avx512_core_amx) && family != cpu_family_t::zen;
+    return slow_dots ? mxdnn_f32 : mxdnn_data_type_undef;
+}
+
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than vector dot
     // products that decoding for them pays from the second or third row on.
@@ -84,8 +91,7 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     if (kernels.best_direct_rows) return kernels.best_direct_rows;
     if (includes(machine.isa, cpu_isa_t::avx512_core_amx)) return amx_direct_rows;
     // On Zen most of the decoding runs in parallel with vdpbf16ps.
-    const bool slow_dots =
-            includes(machine.isa, cpu_isa_t::avx512_core_bf16) && machine.family != cpu_family_t::zen;
+    const bool slow_dots = kernels.compute_bytes == 2 && machine.family != cpu_family_t::zen;
     return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
 }
 

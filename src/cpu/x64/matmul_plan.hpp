@@ -89,6 +89,9 @@ std::vector<int> plan_tile_kernels(int64_t M, int most, int64_t joined = 0);
 // The same with tiles, for parts of `each` of M rows that are not longer than one call.
 std::vector<int> plan_short_runs(int64_t M, int64_t each, int most);
 
+// The type in which an ISA multiplies rows that are not integers; undef: that of its own kernels.
+data_type_t preferred_compute(cpu_isa_t isa, cpu_family_t family);
+
 // The largest number of source rows for which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 

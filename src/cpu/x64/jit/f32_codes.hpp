@@ -9,9 +9,10 @@
 //                     leaves the first row in v0, the second in a register of its own
 //   exponent()        value of a code = decoded value * 2^exponent
 //   load_constants()  once, before the loops
-//   unit(codes, half, emit)
+//   unit(codes, offset, half, more, emit)
 //                     calls emit(row, v) or, for pairs, emit(row, v0, v1) for every row or pair of
-//                     rows of the unit; the vectors are emit's to change
+//                     rows of the unit; the vectors are emit's to change. `more`: at least three more
+//                     bytes may be read
 //
 // Decoded values are exact. Values of 6 and 8 bits go through f16, into which every minifloat
 // shifts once its exponent bias is made up for; what is subnormal stays exact, because the
@@ -65,7 +66,7 @@ public:
     }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
+    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
         const Xbyak::Address from = j_.ptr[codes + offset + half * vec_t::bytes];
         // The low nibbles of a lane's bytes are rows 0 4 1 5, the high nibbles rows 2 6 3 7.
         j_.vpand(t_[0], nibble_, from);
@@ -126,13 +127,15 @@ public:
     int exponent() const { return 0; }
     void load_constants() { j_.vmovups(values_, j_.constant(table_.values, sizeof(table_.values))); }
 
+    // Where more codes follow, every second shift is a load from the next byte: shifts have a single port.
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int, F emit) {
-        j_.vmovdqu32(t_[0], j_.ptr[codes + offset]);
+    void unit(const Xbyak::Reg64 &codes, int offset, int, bool more, F emit) {
         for (int i = 0; i < 8; i++) {
             const reg_t &v = t_[1 + i % 2];
-            if (i) j_.vpsrld(v, t_[0], 4 * i);
-            j_.vpermps(v, i ? v : t_[0], values_);
+            if (i == 0 || (more && i % 2 == 0)) j_.vmovdqu32(t_[0], j_.ptr[codes + offset + i / 2]);
+            const int shift = more ? i % 2 * 4 : i * 4;
+            if (shift) j_.vpsrld(v, t_[0], shift);
+            j_.vpermps(v, shift ? v : t_[0], values_);
             emit(i % 4 * 2 + i / 4, v);
         }
     }
@@ -297,7 +300,7 @@ public:
         : f16_words_t<Vec>(j, regs, dt) {}
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
+    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
         this->j_.vmovups(this->t_[0], this->j_.ptr[codes + offset + half * Vec::bytes]);
         this->four_rows(0, emit);
     }
@@ -318,7 +321,7 @@ public:
     }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
+    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
         const auto vector = [&](int i) { return this->j_.ptr[codes + offset + i * 64 + half * Vec::bytes]; };
         for (int i = 0; i < 3; i++) {
             this->j_.vmovups(this->t_[0], vector(i)); // adjust() drops the top two bits
@@ -360,7 +363,7 @@ public:
     void load_constants() { j_.set_zero(zero_); }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
+    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
         j_.vmovups(t_[0], j_.ptr[codes + offset + half * Vec::bytes]);
         j_.vpunpcklbw(t_[1], zero_, t_[0]); // a lane per column: row 0 in byte 1, row 1 in byte 3
         j_.vpunpckhbw(t_[0], zero_, t_[0]);

@@ -23,7 +23,8 @@ public:
     using reg_t = typename vec_t::reg_t;
 
     explicit f32_decode_t(const kernel_params_t &p)
-        : quant_(p.quant), shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
+        : fetches_near_(p.fetches_near), quant_(p.quant),
+          shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
           step_rows_(int(std::min<int64_t>(p.quant.block, k_step))), regs_(vec_t::regs),
           codes_(*this, regs_, p.wei_dt, p.quant), tmp_(regs_.take()), scale_(regs_.take(halves)),
           zero_(regs_.take(halves)) {}
@@ -35,6 +36,7 @@ private:
     static constexpr int halves = panel_columns / vec_t::lanes;
     static constexpr int row_bytes = panel_columns * 4;
 
+    const bool fetches_near_;
     const quant_t quant_;
     const packed_shape_t shape_;
     const int step_rows_;
@@ -108,6 +110,7 @@ private:
     void step(int rows) {
         for (int u = 0; u * Codes::unit_rows < rows; u++) {
             const int k0 = u * Codes::unit_rows;
+            const bool more = fetches_near_ && k0 + Codes::unit_rows < step_rows_;
             for (int h = 0; h < halves; h++) {
                 const auto put = [&](int k, const reg_t &v) {
                     if (k >= rows) return;
@@ -115,14 +118,15 @@ private:
                     this->vmovups(ptr[dst_ + k * row_bytes + h * vec_t::bytes], v);
                 };
                 if constexpr (Codes::pairs)
-                    codes_.unit(code_, int(codes_of(k0)), h, [&](int row, const reg_t &v0, const reg_t &v1) {
-                        codes_.split(v0, v1, tmp_);
-                        put(k0 + row, v0);
-                        put(k0 + row + 1, tmp_);
-                    });
+                    codes_.unit(code_, int(codes_of(k0)), h, more,
+                            [&](int row, const reg_t &v0, const reg_t &v1) {
+                                codes_.split(v0, v1, tmp_);
+                                put(k0 + row, v0);
+                                put(k0 + row + 1, tmp_);
+                            });
                 else
-                    codes_.unit(
-                            code_, int(codes_of(k0)), h, [&](int row, const reg_t &v) { put(k0 + row, v); });
+                    codes_.unit(code_, int(codes_of(k0)), h, more,
+                            [&](int row, const reg_t &v) { put(k0 + row, v); });
             }
         }
         zero_rows(rows, step_rows_ - rows);

@@ -33,12 +33,12 @@ public:
     using reg_t = typename vec_t::reg_t;
 
     explicit f32_direct_t(const kernel_params_t &p)
-        : rows_(p.rows), panels_(p.panels), quant_(p.quant),
+        : rows_(p.rows), panels_(p.panels), fetches_near_(p.fetches_near), quant_(p.quant),
           shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
           step_rows_(int(std::min<int64_t>(p.quant.block, k_step))), regs_(vec_t::regs),
           codes_(*this, regs_, p.wei_dt, p.quant), src_(regs_.take()),
           prefetch_ahead_(vec_t::is_zmm && Codes::bits == 4 && p.fetches_near ? 1088 : 2048),
-          chains_(std::max(1, 4 / (rows_ * parts))), sums_(regs_.take(rows_ * parts * chains_)) {}
+          chains_(chains_of(p.rows)), sums_(regs_.take(rows_ * parts * chains_)) {}
 
     static constexpr int max_rows = vec_t::is_zmm ? 8 : 4;
 
@@ -48,9 +48,14 @@ private:
             base_t::ptr, base_t::abi_param;
 
     static constexpr int parts = Codes::pairs ? 2 : 1; // sums per row and chain
+    // Two FMAs of four cycles at a time need eight sums. One row waits for decoding.
+    static constexpr int chains_of(int rows) {
+        return std::max(1, (vec_t::is_zmm && rows > 1 ? 8 : 4) / (rows * parts));
+    }
     static constexpr int halves = panel_columns / vec_t::lanes;
     static constexpr int rows_per_base = 4;
     const int rows_, panels_;
+    const bool fetches_near_;
     const quant_t quant_;
     const packed_shape_t shape_;
     const int step_rows_; // rows that are decoded by straight code
@@ -250,16 +255,18 @@ private:
         };
         for (int u = 0; u * Codes::unit_rows < step_rows_; u++) {
             const int k0 = u * Codes::unit_rows;
+            const bool more = fetches_near_ && k0 + Codes::unit_rows < step_rows_;
             if (half == 0)
                 for (int b = 0; b < codes_of(Codes::unit_rows); b += 64)
                     this->prefetcht0(ptr[code_ + int(codes_of(k0)) + b + prefetch_ahead_]);
             if constexpr (Codes::pairs)
-                codes_.unit(code_, int(codes_of(k0)), half, [&](int row, const reg_t &v0, const reg_t &v1) {
-                    const reg_t *v[] = {&v0, &v1};
-                    add_row(k0 + row, v);
-                });
+                codes_.unit(
+                        code_, int(codes_of(k0)), half, more, [&](int row, const reg_t &v0, const reg_t &v1) {
+                            const reg_t *v[] = {&v0, &v1};
+                            add_row(k0 + row, v);
+                        });
             else
-                codes_.unit(code_, int(codes_of(k0)), half, [&](int row, const reg_t &v0) {
+                codes_.unit(code_, int(codes_of(k0)), half, more, [&](int row, const reg_t &v0) {
                     const reg_t *v[] = {&v0};
                     add_row(k0 + row, v);
                 });

@@ -102,15 +102,20 @@ public:
 
 private:
     // The byte is the exponent field, except for 0 (2^-127, the subnormal 0x00400000) and 255 (NaN, not Inf).
-    // Both get the top mantissa bit. These are the bytes b for which (b + 1) & 0xfe is 0.
     void load_e8m0(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
-        vpmovzxbd(dst, from);
-        vpaddd(tmp, dst, constant(uint32_t(1)));
-        vpslld(dst, dst, 23);
         if constexpr (Vec::is_zmm) {
-            vptestnmd(k1, tmp, constant(uint32_t(0xfe)));
-            vpord(dst | k1, dst, constant(uint32_t(0x400000)));
+            // A response for each class of number, four bits each. 0: the previous contents; 1: the number;
+            // 3: NaN. Classes 2, 3, 5, 7: zero, one, Inf, positive.
+            constexpr uint32_t responses = 0u << 2 * 4 | 1u << 3 * 4 | 3u << 5 * 4 | 1u << 7 * 4;
+            vpmovzxbd(tmp, from);
+            vpslld(tmp, tmp, 23);
+            vmovaps(dst, constant(uint32_t(0x400000)));
+            vfixupimmps(dst, tmp, constant(responses), 0);
         } else {
+            // These are the bytes b for which (b + 1) & 0xfe is 0. They get the top bit of the mantissa.
+            vpmovzxbd(dst, from);
+            vpaddd(tmp, dst, constant(uint32_t(1)));
+            vpslld(dst, dst, 23);
             vpand(tmp, tmp, constant(uint32_t(0xfe)));
             vpcmpeqd(tmp, tmp, constant(uint32_t(0)));
             vpand(tmp, tmp, constant(uint32_t(0x400000)));

@@ -40,8 +40,10 @@ struct kernel_params_t {
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
-    int fetch_ahead = 0;       // how many bytes ahead weights are prefetched; 0: the kernel decides
-    bool fetches_near = false; // f32 kernels with AVX-512 prefetch 4-bit weights one tile ahead, not two
+    int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
+    // f32 kernels with AVX-512: 4-bit weights are prefetched one tile ahead, not two, and loaded from every
+    // byte, which is faster than shifts.
+    bool fetches_near = false;
     decoded_t decoded = decoded_t::dropped;
     data_type_t dst_dt = mxdnn_data_type_undef; // gemm kernels: of the results that they can store; or none
     bool row_scaled = false; // rows of s8: they have one scale, which is the caller's business

@@ -12,6 +12,8 @@ kernel_make_t make_avx512_core_bf16_direct, make_avx512_core_bf16_direct_one_str
 kernel_make_t make_avx512_core_bf16_direct_int8, make_avx512_core_bf16_direct_int8_one_stream;
 kernel_make_t make_avx512_core_bf16_direct_int8_by_exponent;
 kernel_make_t make_avx512_core_bf16_decode, make_avx512_core_bf16_gemm;
+kernel_make_t make_avx512_core_bf16_direct_f6_f32, make_avx512_core_bf16_direct_f8_f32;
+kernel_make_t make_avx512_core_bf16_decode_f6_f32, make_avx512_core_bf16_decode_f8_f32;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
@@ -37,6 +39,10 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
     {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+    best_up_to(8, {"avx512_core_bf16_direct_f6_f32", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_f32, takes_f6, 8, {1, 2, 4}, make_avx512_core_bf16_direct_f6_f32}),
+    best_up_to(8, {"avx512_core_bf16_direct_f8_f32", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_f32, takes_f8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_f8_f32}),
+    {"avx512_core_bf16_decode_f6_f32", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_f32, takes_f6, 1, {1},       make_avx512_core_bf16_decode_f6_f32},
+    {"avx512_core_bf16_decode_f8_f32", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_f32, takes_f8, 1, {1},       make_avx512_core_bf16_decode_f8_f32},
 };
 // clang-format on
 

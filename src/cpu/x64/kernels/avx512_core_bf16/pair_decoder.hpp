@@ -40,11 +40,12 @@ constexpr int exponent_shift_of(data_type_t wei_dt, const quant_t &q) {
 // Register numbers, allocated in order.
 class zmm_pool_t {
 public:
+    explicit zmm_pool_t(int first = 0) : used_(first) {}
     Xbyak::Zmm take() { return Xbyak::Zmm(used_++); }
     int left() const { return 32 - used_; }
 
 private:
-    int used_ = 0;
+    int used_;
 };
 
 class pair_decoder_t {
