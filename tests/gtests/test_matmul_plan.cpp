@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The division of a matmul. Nothing runs: the plan is a function of shape and machine.
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "common/formats/format_list.hpp"
@@ -184,34 +186,37 @@ TEST(matmul_plan, tiles_take_all_rows_directly) {
 }
 
 TEST(matmul_plan, rows_of_a_call_on_tiles) {
-    EXPECT_EQ(plan_tile_rows(1, 48, false), 16);
-    EXPECT_EQ(plan_tile_rows(33, 48, false), 48);
-    EXPECT_EQ(plan_tile_rows(64, 48, false), 32) << "two of equal length";
-    EXPECT_EQ(plan_tile_rows(256, 48, false), 48);
-    EXPECT_EQ(plan_tile_rows(80, 96, false), 80) << "one call";
-    EXPECT_EQ(plan_tile_rows(112, 96, false), 64) << "two of about equal length";
-    EXPECT_EQ(plan_tile_rows(112, 96, true), 48) << "several calls, whose panels are decoded once";
-    EXPECT_EQ(plan_tile_rows(96, 96, true), 96);
-    EXPECT_EQ(plan_tile_rows(runtime_dim, 96, false), 48);
-    EXPECT_EQ(plan_tile_rows(runtime_dim, 96, true), 48);
-    for (int most : {48, 96})
+    EXPECT_EQ(plan_tile_rows(1, 48), 16);
+    EXPECT_EQ(plan_tile_rows(33, 48), 48);
+    EXPECT_EQ(plan_tile_rows(64, 48), 32) << "two of equal length";
+    EXPECT_EQ(plan_tile_rows(256, 48), 48);
+    EXPECT_EQ(plan_tile_rows(64, 64), 64) << "one call";
+    EXPECT_EQ(plan_tile_rows(80, 64), 48) << "several calls are short";
+    EXPECT_EQ(plan_tile_rows(80, 96), 80);
+    EXPECT_EQ(plan_tile_rows(112, 96), 48);
+    EXPECT_EQ(plan_tile_rows(runtime_dim, 48), 48);
+    EXPECT_EQ(plan_tile_rows(runtime_dim, 96), 48);
+    for (int most : {48, 64, 96})
         for (int64_t M = 1; M < 1000; M++) {
-            const int rows = plan_tile_rows(M, most, false);
-            EXPECT_TRUE(rows >= 16 && rows <= most && rows % 16 == 0) << M;
-            EXPECT_EQ(div_up(M, int64_t(rows)), div_up(M, int64_t(most))) << M << ": no more calls";
+            const int rows = plan_tile_rows(M, most), several = M > most ? 48 : most;
+            EXPECT_TRUE(rows >= 16 && rows <= several && rows % 16 == 0) << M;
+            EXPECT_EQ(div_up(M, int64_t(rows)), div_up(M, int64_t(several))) << M << ": no more calls";
         }
 }
 
 // int4, whose direct kernel for one or two rows has no tiles.
 TEST(matmul_plan, tiles_take_many_rows_of_int4) {
     matmul_kernels_t k = amx_kernels();
-    k.only_direct = k.direct_on_tiles = k.decodes_again = false;
+    k.only_direct = k.direct_on_tiles = false;
     k.many = true;
     k.direct_rows = 12;
     auto m = machine(cpu_isa_t::avx512_core_amx, 2);
     m.l2 = 2 << 20;
     EXPECT_EQ(describe(plan_mx_matmul(shape(2, 2880, 5760), 0, m, k)), "direct:rows2:columns64");
-    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k)), "many:rows288:columns64");
+    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k)), "many:rows144:columns64");
+    k.decodes_again = false;
+    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k)), "many:rows288:columns64")
+            << "decoded panels serve several calls";
 }
 
 TEST(matmul_plan, columns_shrink_until_every_thread_has_work) {
@@ -292,14 +297,18 @@ TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
 TEST(matmul_plan, calls_that_decode_again_have_kernels) {
     auto m = machine(cpu_isa_t::avx512_core_amx, 1);
     m.l2 = 2 << 20;
-    for (int64_t K : {2880, 14336})
+    for (const auto &[K, most, threads] :
+            {std::tuple(2880, 48, 1), {14336, 48, 1}, {2880, 64, 1}, {1024, 48, 2}, {1024, 96, 14}})
         for (int64_t M = 1; M < 1500; M++) {
             auto k = amx_kernels();
-            k.direct_rows = k.row_step = plan_tile_rows(M, 48, false);
+            k.direct_rows = k.row_step = plan_tile_rows(M, most);
             const int64_t joined = joined_rows(k);
             const std::vector<int> kernels = plan_tile_kernels(M, k.direct_rows, joined);
             EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
-            const matmul_plan_t plan = plan_mx_matmul(shape(M, K, 5760), 0, m, k);
+            matmul_shape_t s = shape(M, K, 5760);
+            s.own_parts = threads > 1;
+            m.threads = threads;
+            const matmul_plan_t plan = plan_mx_matmul(s, 0, m, k);
             const int64_t parts = parts_of(M, plan.rows, joined);
             for (int64_t i = 0; i < parts; i++) {
                 const int64_t rows = i + 1 < parts ? plan.rows : M - i * plan.rows;
@@ -313,6 +322,7 @@ TEST(matmul_plan, calls_that_decode_again_have_kernels) {
                 }
             }
         }
+    m.threads = 1;
     EXPECT_EQ(
             describe(plan_mx_matmul(shape(160, 2880, 5760), 0, m, amx_kernels())), "direct:rows160:columns64")
             << "a part less";
@@ -379,7 +389,7 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
     const kernel_row_t *int4 =
             find_kernel(kernel_kind_t::many, cpu_isa_t::avx512_core_amx, mxdnn_s4, int4_quant);
     ASSERT_NE(int4, nullptr);
-    EXPECT_EQ(int4->name, std::string("avx512_core_amx_many_int4"));
+    EXPECT_EQ(int4->name, std::string("avx512_core_amx_many_int4_bf16"));
     EXPECT_FALSE(
             find_kernel(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, mxdnn_s4, int4_quant)->on_tiles);
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::none, any), "none");

@@ -137,8 +137,10 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.gemm_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.gemm);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
+    // Kept panels must leave room for rows in the second-level cache. Otherwise even the slowest decoders are
+    // faster than what reads rows or panels from further away.
     const kernel_row_t *on_tiles = c.many ? c.many : c.direct;
-    c.keeps = on_tiles->keeps && !c.fused && kept_bytes(c) <= c.machine.l2 / 4;
+    c.keeps = on_tiles->keeps && !c.fused && kept_bytes(c) <= c.machine.l2 / 6;
     c.kernels.best_direct_rows = c.direct->best_rows;
     if (c.direct->hides_decoding) {
         // Sums in memory between chunks of K cost more than decoding again. Reading longer rows does, too.
@@ -146,16 +148,16 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         if (c.weights.K >= long_k) c.kernels.best_direct_rows *= 2;
     }
     if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
-    c.kernels.decodes_again = c.direct->on_tiles && !c.direct->keeps && !c.fused;
+    c.kernels.decodes_again = on_tiles->on_tiles && !c.keeps && !c.fused;
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
     c.kernels.direct_rows = plan_direct_rows(M, c.kernels.direct_rows);
     if (c.direct->on_tiles)
-        c.kernels.direct_rows = c.fused ? int(source_blocks_t::fused_block_rows)
-                                        : plan_tile_rows(M, c.direct->max_rows, c.keeps);
+        c.kernels.direct_rows =
+                c.fused ? int(source_blocks_t::fused_block_rows) : plan_tile_rows(M, c.direct->max_rows);
     c.kernels.gemm_rows = c.fused                      ? int(source_blocks_t::fused_block_rows)
-                          : c.many                     ? plan_tile_rows(M, c.many->max_rows, c.keeps)
+                          : c.many                     ? plan_tile_rows(M, c.many->max_rows)
                           : M == runtime_dim || M == 0 ? c.gemm->max_rows
                                                        : plan_gemm_rows(M, c.gemm->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls

@@ -27,11 +27,11 @@ int plan_gemm_rows(int64_t M, int most, int step) {
     return best;
 }
 
-int plan_tile_rows(int64_t M, int most, bool keeps) {
-    // Calls of about equal length. If M is not known, there are kernels for every number of tiles, which take
-    // long to generate.
+int plan_tile_rows(int64_t M, int most) {
+    // Calls of about equal length. Several calls have at most 48 rows each, which is fastest. If M is not
+    // known, there are kernels for every number of tiles, which take long to generate.
     constexpr int few = 48;
-    if (M == runtime_dim || (keeps && M > most)) most = std::min(most, few);
+    if (M == runtime_dim || M > most) most = std::min(most, few);
     if (M == runtime_dim) return most;
     const int64_t calls = std::max<int64_t>(div_up(M, int64_t(most)), 1);
     return int(std::max<int64_t>(round_up(div_up(M, calls), tile_source_rows), tile_source_rows));

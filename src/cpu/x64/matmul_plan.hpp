@@ -37,7 +37,7 @@ struct matmul_kernels_t {
     bool direct_on_tiles = false;
     int64_t best_direct_rows = 0; // more rows are faster with decoding once; 0: it depends on the machine
     bool only_direct = false; // direct kernels for any number of rows: decoding is a small part of each call
-    bool decodes_again = false; // direct kernels decode for every call, and keep nothing
+    bool decodes_again = false; // kernels on tiles decode for every call, and keep nothing
     bool many = false;          // for more rows there is a kernel that decodes beside multiplying
     bool fused = false;         // or one that multiplies codes of one byte, all rows in one call
     int gemm_rows =
@@ -51,7 +51,7 @@ struct matmul_kernels_t {
 // A rest of so many rows is not worth a call or a part of its own, where each decodes again: one tile of rows
 // waits for decoding. With the rows before it, it makes two calls of two tiles.
 constexpr int64_t joined_rows(const matmul_kernels_t &kernels) {
-    return kernels.decodes_again && kernels.direct_rows == 3 * tile_source_rows ? tile_source_rows : 0;
+    return kernels.decodes_again && kernels.row_step == 3 * tile_source_rows ? tile_source_rows : 0;
 }
 // The number of parts of `rows` rows, of `each` rows: the last one has the rest, and joined rows.
 constexpr int64_t parts_of(int64_t rows, int64_t each, int64_t joined) {
@@ -73,9 +73,9 @@ int plan_gemm_rows(int64_t M, int most, int step);
 // The step if kernels exist for any number of rows: each kernel takes time to generate.
 constexpr int any_gemm_rows_step = 2;
 
-// The number of rows of a call that uses tiles, of at most `most`, if there are M in all (runtime_dim: any
-// number).
-int plan_tile_rows(int64_t M, int most, bool keeps);
+// The number of rows of a call that uses tiles, if there are M in all (runtime_dim: any number). One call
+// takes up to `most`.
+int plan_tile_rows(int64_t M, int most);
 
 // The number of rows of a direct call, of at most `most`, if there are M in all (runtime_dim: any number):
 // calls of about equal length, since one of few rows takes long to decode.

@@ -87,6 +87,10 @@ bool takes_int4_no_zeros(data_type_t wei_dt, const quant_t &q) {
     return takes_int4(wei_dt, q) && q.zp == zero_point_kind_t::none;
 }
 
+bool takes_int4_bf16(data_type_t wei_dt, const quant_t &q) {
+    return takes_int4_no_zeros(wei_dt, q) && wei_dt == mxdnn_s4 && q.scale_dt == mxdnn_bf16;
+}
+
 bool takes_f6(data_type_t wei_dt, const quant_t &q) {
     const decoder_t d = decoder_of(wei_dt, q);
     return d == decoder_t::mxfp6_e2m3 || d == decoder_t::mxfp6_e3m2;
@@ -95,6 +99,10 @@ bool takes_f6(data_type_t wei_dt, const quant_t &q) {
 bool takes_f8(data_type_t wei_dt, const quant_t &q) {
     const decoder_t d = decoder_of(wei_dt, q);
     return d == decoder_t::mxfp8_e4m3 || d == decoder_t::mxfp8_e5m2;
+}
+
+bool takes_f8_e4m3(data_type_t wei_dt, const quant_t &q) {
+    return decoder_of(wei_dt, q) == decoder_t::mxfp8_e4m3;
 }
 
 bool takes_mxint8(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::mxint8; }

@@ -33,7 +33,7 @@ struct kernel_row_t {
     // source_blocks_t. Up to 15 more rows may be read, and written to acc.
     bool on_tiles = false;
     // Of these, kernels for formats that take long to decode: several calls for the same panels decode them
-    // once.
+    // once, if decoded panels leave room in the second-level cache.
     bool keeps = false;
     cpu_family_t family = cpu_family_t::any; // for this family only; such rows precede those for any family
     // Direct kernels: for more rows it is faster to decode once. 0: it depends on the ISA and the family.
@@ -98,14 +98,17 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
 
 // Predicates for rows: formats by their decoders (common/formats/named_formats.hpp). f4 takes both MXFP4 and
 // NVFP4. int4 takes s4 and u4 with every group size, scale type and kind of zero point, int8 s8 with those.
+// int4_bf16 takes s4 with scales of bf16 and no zero points.
 bool takes_any(data_type_t wei_dt, const quant_t &q);
 bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);
 bool takes_int4(data_type_t wei_dt, const quant_t &q);
 bool takes_4bit(data_type_t wei_dt, const quant_t &q); // f4 or int4
 bool takes_int4_no_zeros(data_type_t wei_dt, const quant_t &q);
+bool takes_int4_bf16(data_type_t wei_dt, const quant_t &q);
 bool takes_f6(data_type_t wei_dt, const quant_t &q);
 bool takes_f8(data_type_t wei_dt, const quant_t &q);
+bool takes_f8_e4m3(data_type_t wei_dt, const quant_t &q);
 bool takes_mxint8(data_type_t wei_dt, const quant_t &q);
 bool takes_int8(data_type_t wei_dt, const quant_t &q);
 bool takes_s8(data_type_t wei_dt, const quant_t &q); // mxint8 or int8
