@@ -61,8 +61,9 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
                     max_plan_rows(conf.weights.K, problem.attr.max_rows_hint, conf.machine, conf.kernels);
             int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
             const bool batched = batch_of(problem.dst) > 1;
-            conf.own_parts = batch_of(problem.dst) == 1 && conf.copies_alone(problem);
-            conf.scratch.own_sources = conf.own_parts || (batched && conf.machine.threads > 1);
+            const bool several = conf.machine.threads > 1;
+            conf.own_parts = several && batch_of(problem.dst) == 1 && conf.copies_alone(problem);
+            conf.scratch.own_sources = conf.own_parts || (batched && several);
             if (batched && conf.scratch.own_sources)
                 most = own_source_rows(most, conf.weights.K, conf.kernels);
             most += joined_rows(conf.kernels);

@@ -81,8 +81,7 @@ struct matmul_conf_t {
     // Whether each thread copies the rows that it multiplies. Lines that all threads have read take long to
     // write. Other rows than of bf16 are converted, by all threads together.
     bool copies_alone(const problem_t &p) const {
-        return machine.threads > 1 && kernels.decodes_again && p.src.dt == mxdnn_bf16
-               && !p.attr.src.scales.set;
+        return kernels.decodes_again && p.src.dt == mxdnn_bf16 && !p.attr.src.scales.set;
     }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.
