@@ -219,6 +219,23 @@ TEST(matmul_plan, tiles_take_many_rows_of_int4) {
             << "decoded panels serve several calls";
 }
 
+// Where each thread copies its rows, parts are not longer than a thread needs, but have three calls.
+TEST(matmul_plan, threads_copy_different_rows) {
+    const auto rows = [](int64_t M, int64_t K, int threads) {
+        matmul_shape_t s = shape(M, K, 768);
+        s.own_parts = true;
+        auto m = machine(cpu_isa_t::avx512_core_amx, threads);
+        m.l2 = 2 << 20;
+        return plan_mx_matmul(s, 0, m, amx_kernels()).rows;
+    };
+    EXPECT_EQ(rows(256, 1536, 1), 256) << "one part";
+    EXPECT_EQ(rows(256, 1536, 2), 144);
+    EXPECT_EQ(rows(256, 1536, 14), 144);
+    EXPECT_EQ(rows(512, 1536, 2), 288);
+    EXPECT_EQ(rows(2000, 1536, 2), 336) << "as many as take half of L2";
+    EXPECT_EQ(rows(256, 4096, 2), 96);
+}
+
 TEST(matmul_plan, columns_shrink_until_every_thread_has_work) {
     const auto wide = plan_mx_matmul(shape(1, 4096, 65536), 0, machine(cpu_isa_t::avx2, 16), avx2_kernels());
     const auto narrow = plan_mx_matmul(shape(1, 4096, 256), 0, machine(cpu_isa_t::avx2, 16), avx2_kernels());

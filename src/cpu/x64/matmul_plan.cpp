@@ -16,6 +16,9 @@ constexpr int64_t own_source_bytes = 1 << 20;
 // Prepared rows that threads share.
 constexpr int64_t shared_source_bytes = 16 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
+// Threads that copy rows themselves should have different ones. Fewer calls than this for each part cost
+// more: each part reads the weights.
+constexpr int64_t least_own_calls = 3;
 } // namespace
 
 int plan_gemm_rows(int64_t M, int most, int step) {
@@ -181,7 +184,12 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     // Parts of about equal length, in whole calls.
     const int64_t step = p.direct ? kernels.direct_rows : kernels.row_step;
     const int64_t joined = joined_rows(kernels);
-    const int64_t fit = std::max(most / step * step, step), parts = parts_of(s.M, fit, joined);
+    int64_t fit = std::max(most / step * step, step);
+    if (s.own_parts) {
+        const int64_t calls = div_up(div_up(s.M - joined, int64_t(machine.threads)), step);
+        fit = std::min(fit, std::max(calls, least_own_calls) * step);
+    }
+    const int64_t parts = parts_of(s.M, fit, joined);
     p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1)
                                     : round_up(div_up(parts > 1 ? s.M - joined : s.M, parts), step);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
