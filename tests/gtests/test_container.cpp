@@ -401,6 +401,17 @@ TEST(container, a_file_that_is_too_large_to_be_mapped_can_be_read) {
     EXPECT_EQ(data, &file);
 }
 
+TEST_F(container_test, writing_ends_where_it_is_told_to) {
+    safetensors::contents_t c;
+    c.add_packed("a", a.get_desc(), a.get_data_handle());
+    const auto s = safetensors::write(
+            path + "-new", c.tensors, c.metadata, [](uint64_t, uint64_t) -> safetensors::status_t {
+                return {safetensors::kind_t::io, "that is enough"};
+            });
+    EXPECT_EQ(s.message, "that is enough");
+    EXPECT_NE(access((path + "-new").c_str(), F_OK), 0);
+}
+
 TEST_F(container_test, only_regular_files_are_opened) {
     const std::string pipe = path + "-pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

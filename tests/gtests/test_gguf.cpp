@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -271,8 +272,38 @@ TEST(Gguf, RefusesAFileThatShrinks) {
     const gguf::tensor_t &t = *f.find_tensor("experts");
     std::string bytes(t.size, '\0');
     f.read(t, 0, t.size, bytes.data());
+    const auto refused = [&](void *to) -> std::string {
+        try {
+            f.read(t, 0, t.size, to);
+        } catch (const std::runtime_error &e) {
+            return e.what();
+        }
+        return "";
+    };
+    // A buffer that is not there.
+    void *const nothing = mmap(nullptr, t.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(nothing, MAP_FAILED);
+    EXPECT_EQ(refused(nothing), "cannot read " + file.path() + ": Bad address");
+    munmap(nothing, t.size);
+    const std::string written = "cannot read " + file.path() + ": it was written to meanwhile";
     ASSERT_EQ(ftruncate(file.fd(), off_t(t.offset + 3)), 0);
-    EXPECT_THROW(f.read(t, 0, t.size, bytes.data()), std::runtime_error);
+    EXPECT_EQ(refused(bytes.data()).rfind(written, 0), 0u) << refused(bytes.data());
+    ASSERT_EQ(ftruncate(file.fd(), off_t(t.offset + t.size + 1000)), 0);
+    EXPECT_EQ(refused(bytes.data()).rfind(written, 0), 0u) << refused(bytes.data());
+}
+
+// Files of the kernel have another size than it says.
+TEST(Gguf, RefusesAFileThatEndsBeforeItsSize) {
+    const std::string path = "/sys/kernel/uevent_seqnum";
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0 || st.st_size < 64) GTEST_SKIP() << "there is no " << path;
+    try {
+        const gguf::file_t f(path);
+        ADD_FAILURE();
+    } catch (const std::runtime_error &e) {
+        EXPECT_EQ(std::string(e.what()).rfind("cannot read " + path + ": it ends at byte ", 0), 0u)
+                << e.what();
+    }
 }
 
 // A pipe that nobody writes into is no file without bytes, and is not waited for.

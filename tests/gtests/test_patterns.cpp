@@ -34,8 +34,9 @@ TEST(patterns, match_as_expected) {
 }
 
 TEST(patterns, what_is_wrong_is_said) {
-    for (const char *bad : {"(", ")", "[a", "a{2", "a{3,2}", "*a", "+", "a{1001}", "\\1", "\\", "(?=a)",
-                 "(?!a)", "[b-a]", "[[:alpha:]]", "(a{1000}){1000}", "\\q"}) {
+    for (const char *bad :
+            {"(", ")", "[a", "a{2", "a{3,2}", "*a", "+", "a{1001}", "\\1", "\\", "(?=a)", "(?!a)", "[b-a]",
+                    "[[:alpha:]]", "a{}", "a{,2}", "a{x}", "a{1,x}", "a{1x}", "(a{1000}){1000}", "\\q"}) {
         try {
             pattern_t p(bad);
             ADD_FAILURE() << bad;

@@ -240,7 +240,8 @@ def wrong_files() -> None:
     refuses("the configuration asks for [41, 64]", changed(lambda c, t: c.update(hidden_size=64)))
     for key, value in [("num_attention_heads", 0), ("hidden_size", -1), ("vocab_size", 2**63), ("head_dim", 1e9),
                        ("num_hidden_layers", 10**6), ("num_local_experts", "8"), ("rms_norm_eps", "nan"),
-                       ("sliding_window", 0), ("num_experts_per_tok", 65)]:
+                       ("sliding_window", 0), ("num_experts_per_tok", 65), ("tie_word_embeddings", 1),
+                       ("model_type", 3)]:
         refuses(f"'{key}'", changed(lambda c, t: c.update({key: value})))
     refuses("not a multiple of 3 key-value heads", changed(lambda c, t: c.update(num_key_value_heads=3)))
     refuses("cannot be rotated in pairs", changed(lambda c, t: c.update(head_dim=7)))
@@ -277,6 +278,28 @@ def wrong_files() -> None:
     os.mkfifo(f"{folder}/config.json")
     refuses("config.json: it is not a regular file", folder)
     refuses("cannot open nowhere", "nowhere")
+
+
+def wrong_texts() -> None:
+    """Files beside tokenizer.json: each may be missing, and none is trusted."""
+    os.makedirs("texts")
+    shutil.copy(os.path.join(GOLDEN, "gpt-oss", "tokenizer.json"), "texts")
+
+    def tokenize() -> subprocess.CompletedProcess:
+        return subprocess.run([LLM, "tokenize", "texts", "the hello", "--raw"], capture_output=True, text=True, timeout=60)
+
+    assert (done := tokenize()).returncode == 0, done.stderr
+    for name in ("tokenizer_config.json", "generation_config.json", "config.json"):
+        file = f"texts/{name}"
+        for content, words in (("[]", "is no object"), ("{", "is not JSON"), (None, "16777217 bytes, more than 16777216")):
+            with open(file, "w") as f:
+                f.write(content) if content else f.truncate(2**24 + 1)
+            assert (done := tokenize()).returncode == 1 and f"{file}" in done.stderr and words in done.stderr, done.stderr
+        os.remove(file)
+        os.mkfifo(file)
+        assert (done := tokenize()).returncode == 1 and "is not a regular file" in done.stderr, done.stderr
+        os.remove(file)
+    assert tokenize().returncode == 0
 
 
 def wrong_command_lines() -> None:
@@ -336,6 +359,7 @@ def main() -> None:
         gguf()
         routes()
         wrong_files()
+        wrong_texts()
         wrong_command_lines()
         logits_that_are_none()
         on_a_terminal()

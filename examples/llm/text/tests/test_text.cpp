@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/gguf.hpp"
+#include "gtests/gguf_writer.hpp"
 #include "text/chat.hpp"
 #include "text/sampler.hpp"
 #include "text/splitter.hpp"
@@ -149,6 +151,54 @@ TEST(Tokenizer, Frames) {
     EXPECT_EQ(t.encode("a", false), (ids_t{0}));
 }
 
+// As small() above; texts of tokens, pairs to merge, and keys that are other than they should be.
+std::string refusal_of_gguf(void (*change)(gguf_test::writer_t &, std::vector<std::string> &tokens,
+        std::vector<std::string> &merges, std::vector<int32_t> &types)) {
+    gguf_test::writer_t w;
+    std::vector<std::string> tokens = {"a", "b", "c", "Ġ", "ab", "<end>"}, merges = {"a b"};
+    std::vector<int32_t> types = {1, 1, 1, 1, 1, 3};
+    change(w, tokens, merges, types);
+    if (w.keys.empty()) w.add("tokenizer.ggml.model", "gpt2");
+    if (w.keys.size() < 2) w.add("tokenizer.ggml.pre", "gpt-2");
+    w.add_array("tokenizer.ggml.tokens", tokens);
+    w.add_array("tokenizer.ggml.merges", merges);
+    w.add_array<int32_t>("tokenizer.ggml.token_type", 5, types);
+    const gguf_test::memory_file_t file(w.bytes());
+    EXPECT_TRUE(file.is_written());
+    return failure([&] { read_tokenizer(gguf::file_t(file.path())); });
+}
+
+TEST(Tokenizer, RefusesContradictionsOfGguf) {
+    using texts_t = std::vector<std::string>;
+    using types_t = std::vector<int32_t>;
+    using writer_t = gguf_test::writer_t;
+    EXPECT_EQ(refusal_of_gguf([](writer_t &, texts_t &, texts_t &, types_t &) {}), "");
+    const auto expect = [](const char *words, auto change) {
+        const std::string said = refusal_of_gguf(change);
+        EXPECT_NE(said.find(words), said.npos) << words << ": " << said;
+    };
+    expect("is of the kind 'llama'; only byte-level BPE",
+            [](writer_t &w, texts_t &, texts_t &, types_t &) { w.add("tokenizer.ggml.model", "llama"); });
+    expect("has the pre-tokenizer '\\x1b[2J'", [](writer_t &w, texts_t &, texts_t &, types_t &) {
+        w.add("tokenizer.ggml.model", "gpt2");
+        w.add("tokenizer.ggml.pre", "\x1b[2J");
+    });
+    expect("a type for each token or for none",
+            [](writer_t &, texts_t &, texts_t &, types_t &t) { t.pop_back(); });
+    expect("has the token 'a' twice", [](writer_t &, texts_t &t, texts_t &, types_t &) { t[1] = "a"; });
+    expect("has the merge 'ab', which is not two tokens",
+            [](writer_t &, texts_t &, texts_t &m, types_t &) { m[0] = "ab"; });
+    expect("names 'x', which is no token",
+            [](writer_t &, texts_t &, texts_t &m, types_t &) { m[0] = "a x"; });
+    expect("makes what is no token", [](writer_t &, texts_t &, texts_t &m, types_t &) { m[0] = "a c"; });
+    expect("is there twice", [](writer_t &, texts_t &, texts_t &m, types_t &) { m.push_back("a b"); });
+    expect("has 0 bytes", [](writer_t &, texts_t &t, texts_t &, types_t &) { t[5] = ""; });
+    expect("has no tokens", [](writer_t &, texts_t &t, texts_t &, types_t &types) {
+        t.clear();
+        types.clear();
+    });
+}
+
 TEST(Tokenizer, RefusesContradictions) {
     EXPECT_EQ(refusal(small()), "");
     const auto with = [](const char *path, const json &value) {
@@ -200,6 +250,14 @@ TEST(Tokenizer, RefusesContradictions) {
                             "the behavior"}},
             {"/post_processor", {{{"type", "BertProcessing"}}, "BertProcessing"}},
             {"/decoder", {{{"type", "Metaspace"}}, "only ByteLevel is known"}},
+            {"/decoder", {json::object(), "has a decoder without 'type'"}},
+            {"/pre_tokenizer", {{{"type", "Sequence"},
+                                        {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}},
+                                       "after ByteLevel, which is the last"}},
+            {"/post_processor",
+                    {{{"type", "TemplateProcessing"}, {"single", {{{"SpecialToken", {{"id", "<no>"}}}}}},
+                             {"special_tokens", json::object()}},
+                            "that its special_tokens do not have"}},
     };
     for (const auto &[path, what] : wrong) {
         const std::string said = with(path, what.first);
