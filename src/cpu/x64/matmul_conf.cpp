@@ -64,6 +64,9 @@ reason_t check_source(const problem_t &p, data_type_t compute_dt) {
     return yes();
 }
 
+// The number of calls for the same panels that kernels are made for where it is not known.
+constexpr int64_t usual_calls = 3;
+
 // The decoded panels of a call for many rows.
 int64_t kept_bytes(const matmul_conf_t &c) {
     return walked_panels(3 * tile_source_rows) * panel_columns * round_up(c.weights.K, k_step)
@@ -161,7 +164,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                           : M == runtime_dim || M == 0 ? c.gemm->max_rows
                                                        : plan_gemm_rows(M, c.gemm->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls
-    c.calls = M == runtime_dim ? 0 : div_up(M, c.kernels.row_step);
+    c.calls = M != runtime_dim ? div_up(M, c.kernels.row_step) : c.kernels.decodes_again ? usual_calls : 0;
     return yes();
 }
 

@@ -129,7 +129,8 @@ int64_t panel_matmul_t::run_rows(dim_t M, const problem_t &p) const {
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
     if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
-    if (c_.calls > 0 && !c_.fused) c_.calls = div_up(run_rows(M, p), int64_t(c_.kernels.row_step));
+    if (M != runtime_dim && c_.calls > 0 && !c_.fused)
+        c_.calls = div_up(run_rows(M, p), int64_t(c_.kernels.row_step));
     const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
     if (M == runtime_dim || M <= limit)
         MXDNN_CHECK(create_beside(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
@@ -247,7 +248,8 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
             for (int64_t p = first; p < last;) {
                 const size_t j = panels_from(p);
                 const int64_t panels = k.row->panels[j], steps = div_up(c_.weights.K, int64_t(k_step));
-                a.fetch = c_.calls == 1 ? panel(o, p + panels) : later;
+                // A single call, where there are several as a rule, would fetch too little to gain by it.
+                a.fetch = c_.calls == 1 ? panel(o, p + panels) : o.rows <= most ? panel(o, p) : later;
                 const int64_t group = std::min<int64_t>(panels, walked_panels(most));
                 later += 64 * steps * panels / group
                          * next_panel_lines(group * c_.panel_bytes / steps, most, c_.calls);
