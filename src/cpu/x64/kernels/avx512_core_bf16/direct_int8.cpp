@@ -77,8 +77,9 @@ private:
     const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of one panel
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
     bool adds_zeros() const { return is_added(quant_.zp); }
-    // Otherwise all blocks of the source have the scale 1.
-    bool scales_blocks() const { return !row_scaled_ || int8_weights(wei_dt_, quant_).unit != 1.f; }
+    // Otherwise all blocks of the source have the scale 1, or that of the weights contains it.
+    bool scales_blocks() const { return !row_scaled_ || (has_zeros() && unit() != 1.f); }
+    float unit() const { return int8_weights(wei_dt_, quant_).unit; }
     // Sums of u4 codes begin at 0, unless codes count from the middle. Zero points are subtracted at the end.
     bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && code_of_added(quant_.zp) == 0; }
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
@@ -168,6 +169,11 @@ private:
         for (int p = 0; p < group_; p++) {
             const RegExp to = rsp + scales_slot + p * param_bytes_;
             convert.to_f32(quant_.scale_dt, panel_at(p), to, blocks);
+            for (int b = 0; b < blocks && row_scaled_ && !scales_blocks() && unit() != 1.f; b++) {
+                vmovaps(wei(0), constant(unit()));
+                vmulps(wei(0), wei(0), ptr[to + b * vec_bytes]);
+                vmovaps(ptr[to + b * vec_bytes], wei(0));
+            }
             if (!has_zeros()) continue;
             convert.to_f32(quant_.zp_dt, panel_at(p) + blocks * panel_columns * shape_.scale_bytes,
                     to + kind_bytes_, blocks);
