@@ -140,7 +140,7 @@ def check_refusals() -> None:
     pack_refused("do not belong together")
     changed(nv, "l.weight_scale", shape=[900])
     pack_refused("must have the shape [out, in / block]")
-    for bad in (0.0, -1.0, float("inf"), float("nan")):
+    for bad in (0.0, -1.0, float("inf"), float("nan"), 1e-39):  # the last has no inverse
         changed(nv, "l.weight_global_scale", raw=struct.pack("<f", bad))
         pack_refused("finite and above zero")
     changed(nv, "l.weight_global_scale", shape=[2], raw=struct.pack("<2f", 1, 1))

@@ -124,9 +124,7 @@ std::optional<source_t> find_compressed_tensors(const import_context_t &context,
     const std::optional<size_t> global = layer.find("_global_scale");
     const entry_t &s = input.entries[*scales];
     std::vector<float> global_scales;
-    if (global)
-        for (const float g : layer.global_scales(*global, s.dims.size() == 3 ? s.dims[0] : 1))
-            global_scales.push_back(1 / g);
+    if (global) global_scales = layer.global_scales(*global, s.dims.size() == 3 ? s.dims[0] : 1, true);
     source_t source = nvfp4_codes(input, layer, name, packed, *scales, global_scales, global.has_value());
     if (global) source.entries.push_back(*global);
     return source;

@@ -47,17 +47,20 @@ void layer_t::check(
     if (e.dims != dims) refuse(described(e) + " must have the shape " + to_string(dims));
 }
 
-std::vector<float> layer_t::global_scales(size_t entry, dim matrices) const {
+std::vector<float> layer_t::global_scales(size_t entry, dim matrices, bool are_divisors) const {
     check_type(entry, {"F32", "BF16", "F16"});
     const size_t n = elements(input_.entries[entry]);
     if (n != 1 && dim(n) != matrices)
         refuse(described(input_.entries[entry]) + " must have one number"
                 + (matrices == 1 ? "" : ", or one for each of " + std::to_string(matrices) + " matrices"));
     std::vector<float> v = read_floats(input_, entry);
-    for (const float x : v)
+    for (float &x : v) {
+        const float stored = x;
+        if (are_divisors) x = 1 / x;
         if (!(x > 0) || std::isinf(x))
-            refuse(described(input_.entries[entry]) + " has " + std::to_string(x)
+            refuse(described(input_.entries[entry]) + " has " + std::to_string(stored)
                     + "; global scales are finite and above zero");
+    }
     return v;
 }
 

@@ -29,8 +29,9 @@ public:
             size_t entry, std::initializer_list<const char *> dtypes, const std::vector<int64_t> &dims) const;
     [[noreturn]] void refuse(const std::string &why) const;
 
-    // The finite numbers above zero of a tensor with one element, or with one per matrix.
-    std::vector<float> global_scales(size_t entry, dim matrices) const;
+    // The finite numbers above zero of a tensor with one element, or with one per matrix; of divisors, what
+    // multiplies instead.
+    std::vector<float> global_scales(size_t entry, dim matrices, bool are_divisors = false) const;
     // Whole numbers of an I32, I64 or U8 tensor of up to `most` elements.
     std::vector<int64_t> integers(size_t entry, size_t most) const;
 
