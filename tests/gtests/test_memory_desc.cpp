@@ -70,6 +70,10 @@ TEST(MemoryDesc, SizesThatOverflowAreRefused) {
     EXPECT_UNTOUCHED(bad, strided(md, {2, 2}, mxdnn_f32, {max_bytes + 1, 1}), "strides[0]");
     EXPECT_UNTOUCHED(bad, strided(md, {2, 2}, mxdnn_f32, {max_bytes, 1}), "2^50");
     EXPECT_UNTOUCHED(bad, strided(md, {big, 2}, mxdnn_f32, {max_bytes, 1}), "2^50");
+    EXPECT_UNTOUCHED(bad, strided(md, {2, 1}, mxdnn_f32, {max_bytes / 2, 1}), "2^50");
+    // Rows of one code begin at whole bytes, so there are half as many bytes as strides.
+    for (const dim_t batch : {RT, dim_t(0), dim_t(1)})
+        EXPECT_UNTOUCHED(bad, tagged(md, {batch, big, 1024, 1}, mxdnn_f4_e2m1, mxdnn_abcd), "2^50");
     memory_desc_t md;
     EXPECT_EQ(tagged(md, {big}, mxdnn_u8, mxdnn_a), mxdnn_success);
     EXPECT_EQ(size_of(md), big);
@@ -214,6 +218,7 @@ TEST(MemoryDesc, Grouped) {
     EXPECT_UNTOUCHED(bad, grouped(md, {100, 33}, 0, 8, mxdnn_f32), "offsets have type f32");
     EXPECT_UNTOUCHED(bad, grouped(md, {2, 100, 33}, 0, 8), "ndims is 3");
     EXPECT_UNTOUCHED(bad, grouped(md, {dim_t(1) << 31, 33}, 0, 8), "dims[0] is 2147483648");
+    EXPECT_UNTOUCHED(bad, grouped(md, {dim_t(1) << 20, dim_t(1) << 30}, 0, 8), "2^50");
 }
 
 TEST(MemoryDesc, PackedSizesComeFromTheLayout) {

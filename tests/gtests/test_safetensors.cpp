@@ -471,10 +471,15 @@ TEST(safetensors, a_failed_write_leaves_the_old_file_whole) {
     auto *old_handler = signal(SIGXFSZ, SIG_IGN);
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
     const st::status_t full = st::write(path, {bytes_of("b", big)}, {});
+    const st::status_t part = [&] { // without room that was reserved
+        st::replaced_file_t f(folder.path + "/other");
+        return f.open().ok() ? f.write_at(0, big.data(), big.size()) : st::status_t();
+    }();
     setrlimit(RLIMIT_FSIZE, &old_limit);
     signal(SIGXFSZ, old_handler);
     EXPECT_EQ(full.kind, kind_t::io);
     EXPECT_NE(full.message.find("cannot write"), std::string::npos) << full.message;
+    EXPECT_NE(part.message.find("cannot write"), std::string::npos) << part.message;
     EXPECT_EQ(read_all(path), before);
     EXPECT_EQ(folder.names().size(), 1u) << "a temporary file was left behind";
 
@@ -528,7 +533,8 @@ TEST(replaced_file, cleans_up_after_the_dead_and_spares_the_living) {
         // Anything else with such a name is not removed.
         unlink(stale.c_str());
         ASSERT_EQ(symlink(path.c_str(), stale.c_str()), 0);
-        EXPECT_FALSE(replace().ok());
+        s = replace();
+        EXPECT_NE(s.message.find("cannot remove what is left of writing"), std::string::npos) << s.message;
         EXPECT_EQ(read_all(path), "old");
         unlink(stale.c_str());
 
@@ -555,6 +561,17 @@ TEST(replaced_file, a_new_file_appears_complete) {
     const std::string longest = folder.path + "/" + std::string(255, 'n');
     for (int i = 0; i < 2; i++) EXPECT_TRUE(st::write(longest, {bytes_of("a", "abcd")}, {}).ok());
     EXPECT_EQ(folder.names().size(), 2u);
+}
+
+TEST(replaced_file, a_folder_that_is_gone_is_said) {
+    const folder_t folder;
+    const std::string gone = folder.path + "/gone";
+    ASSERT_EQ(mkdir(gone.c_str(), 0700), 0);
+    st::replaced_file_t f(gone + "/w");
+    ASSERT_TRUE(f.open().ok());
+    if (rmdir(gone.c_str()) != 0) GTEST_SKIP() << "no files without a name here";
+    const st::status_t s = f.commit();
+    EXPECT_NE(s.message.find("gone/w: No such file"), std::string::npos) << s.message;
 }
 
 TEST(replaced_file, a_link_is_replaced_and_not_followed) {
