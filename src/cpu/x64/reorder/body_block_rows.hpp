@@ -93,7 +93,7 @@ struct params_of_lines_t {
             return;
         }
         for (int l = 0; l < lines; l += encode_step) {
-            S::put_in_order(b.factor + l, p.factors + l);
+            F::template put_in_order<S>(b.factor + l, p.factors + l);
             if (!is_affine) continue;
             S::put_in_order(b.divisor + l, p.divisors + l);
             int32_t *const w = p.wide_zero_points + l;

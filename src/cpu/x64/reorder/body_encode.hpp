@@ -228,18 +228,41 @@ MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
 // affine_reach, so that those of 4 bits, with a zero point added, fit in a byte. There is no zero.
 template <typename E>
 constexpr float affine_reach = E::bits == 8 ? 192 : 64;
+constexpr float affine_grid = 768;        // steps of 2^-14 from 512 to 1024
+constexpr float affine_whole = 0x1.8p23f; // whole steps from 2^23 to 2^24, as integers in the low bits
+template <typename E, typename P>
+MXDNN_INLINE __m256i affine_codes(__m256i steps, const P &p) {
+    // Only u4 has zero points.
+    if (E::lowest == 0) steps = _mm256_add_epi8(steps, p.zero_point_bytes());
+    const __m256i lo = _mm256_set1_epi8(char(E::lowest)), hi = _mm256_set1_epi8(char(E::highest));
+    return _mm256_and_si256(
+            _mm256_min_epi8(_mm256_max_epi8(steps, lo), hi), _mm256_set1_epi8(char(E::code_mask)));
+}
 template <typename E, typename S, typename P>
 MXDNN_INLINE __m256i encode_affine_by_reciprocal(const typename S::raw_t *x, const P &p) {
     static_assert(sizeof(typename S::raw_t) == 2);
-    const __m256 grid = _mm256_set1_ps(768.f); // steps of 2^-14 from 512 to 1024
+    const __m256 grid = _mm256_set1_ps(affine_grid);
     const f32x32_t y = S::load(x);
     __m256i c[4];
     for (int i = 0; i < 4; i++)
         c[i] = _mm256_cvtps_epi32(_mm256_sub_ps(_mm256_fmadd_ps(y.v[i], p.factor(i), grid), grid));
-    const __m256i v = _mm256_add_epi8(pack_signed(c[0], c[1], c[2], c[3]), p.zero_point_bytes());
-    const __m256i lo = _mm256_set1_epi8(char(E::lowest)), hi = _mm256_set1_epi8(char(E::highest));
-    return _mm256_and_si256(
-            _mm256_min_epi8(_mm256_max_epi8(v, lo), hi), _mm256_set1_epi8(char(E::code_mask)));
+    return affine_codes<E>(pack_signed(c[0], c[1], c[2], c[3]), p);
+}
+// For bf16, even and odd elements: their factors are in this order, too. The codes are in that of
+// source_bf16_t.
+template <typename E, typename P>
+MXDNN_INLINE __m256i encode_affine_bf16(const uint16_t *x, const P &p) {
+    const auto steps = [&](__m256i y, int v) {
+        const __m256 rounded =
+                _mm256_fmadd_ps(_mm256_castsi256_ps(y), p.factor(v), _mm256_set1_ps(affine_grid));
+        return _mm256_castps_si256(_mm256_add_ps(rounded, _mm256_set1_ps(affine_whole - affine_grid)));
+    };
+    const auto words = [&](__m256i y, int v) {
+        const __m256i odd = _mm256_and_si256(y, _mm256_set1_epi32(int(0xffff0000)));
+        return _mm256_blend_epi16(
+                steps(_mm256_slli_epi32(y, 16), v), _mm256_slli_epi32(steps(odd, v + 1), 16), 0xaa);
+    };
+    return affine_codes<E>(_mm256_packs_epi16(words(load256(x), 0), words(load256(x + 16), 2)), p);
 }
 
 } // namespace

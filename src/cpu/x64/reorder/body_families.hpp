@@ -92,6 +92,11 @@ struct source_order_t {
     MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) {
         return S::nibbles_in_order(bytes);
     }
+    // Parameters of 32 elements.
+    template <typename S>
+    MXDNN_INLINE void put_in_order(const float *in, float *out) {
+        S::put_in_order(in, out);
+    }
 };
 
 template <typename E>
@@ -212,7 +217,13 @@ struct affine16_family_t : source_order_t {
     static constexpr int64_t block = 0; // varies
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        if constexpr (S::dt == mxdnn_bf16) return encode_affine_bf16<E>(x, p);
         return encode_affine_by_reciprocal<E, S>(x, p);
+    }
+    template <typename S>
+    MXDNN_INLINE void put_in_order(const float *in, float *out) {
+        if constexpr (S::dt == mxdnn_bf16) return S::put_pairs_in_order(in, out);
+        S::put_in_order(in, out);
     }
     template <typename S>
     MXDNN_INLINE void encode_special(

@@ -201,6 +201,17 @@ struct source_bf16_t : lanes_u16_t {
             _mm256_storeu_ps(out + i + 8, _mm256_permute2f128_ps(a, b, 0x31));
         }
     }
+    // The same in another order: the even ones of each 16, then the odd ones.
+    MXDNN_INLINE void put_pairs_in_order(const float *in, float *out) {
+        const auto put = [](float *to, __m256 v) {
+            _mm256_storeu_ps(to, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8)));
+        };
+        for (int i = 0; i < 32; i += 16) {
+            const __m256 a = _mm256_loadu_ps(in + i), b = _mm256_loadu_ps(in + i + 8);
+            put(out + i, _mm256_shuffle_ps(a, b, 0x88));
+            put(out + i + 8, _mm256_shuffle_ps(a, b, 0xdd));
+        }
+    }
 
 private:
     MXDNN_INLINE __m256i widen_bits(__m128i m) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(m), 16); }
