@@ -331,5 +331,51 @@ TEST(ReorderScratchpad, DoesNotGrowWithTheTensor) {
     }
 }
 
+// bf16 to NVFP4, whose kernels compare with bounds: blocks of every largest magnitude, with what is at and
+// next to the bounds between codes. In rows and in lines, to packed bytes and to plain codes.
+TEST(ReorderNvfp4, EveryBound) {
+    using namespace mxdnn::impl;
+    constexpr dim K = nvfp4_block, N = 1 << 15;
+    constexpr float bounds[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.f};
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    const format_t &format = *std::find_if(
+            formats.begin(), formats.end(), [](const format_t &f) { return f.name == std::string("nvfp4"); });
+    std::vector<uint16_t> lines(K * N), rows(K * N);
+    for (uint32_t n = 0; n < uint32_t(N); n++) {
+        const float scale = f8_e4m3_t::decode(nvfp4_scale(n << 16));
+        for (uint32_t k = 0; k < uint32_t(K); k++) {
+            const uint32_t bound = bf16_t::encode(bounds[(n + k / 3) % 7] * scale),
+                           x = k == n % uint32_t(K) ? n : std::min(n, bound + k % 3 - 1);
+            lines[n * K + k] = rows[k * N + n] = uint16_t(x | (n + k) % 2 << 15);
+        }
+    }
+    for (bool to_rows : {false, true})
+        for (bool packed : {false, true}) {
+            const memory::desc from({K, N}, dt::bf16, to_rows ? tag::ab : tag::ba),
+                    to = packed ? packed_desc(eng, format, {K, N})
+                                : memory::desc({K, N}, dt::f4_e2m1, tag::ba);
+            mxdnn::primitive_attr attr;
+            attr.set_scales(MXDNN_ARG_DST, 3, {K, 1}, dt::f8_e4m3, false, fp);
+            mxdnn::mx_reorder::primitive_desc pd(eng, from, eng, to, attr);
+            std::vector<std::vector<uint8_t>> codes, scales;
+            do {
+                codes.emplace_back(to.get_size(), uint8_t(0xa5));
+                scales.emplace_back(N, uint8_t(0xa5));
+                std::unordered_map<int, memory> args{
+                        {MXDNN_ARG_SRC, memory(from, eng, to_rows ? rows.data() : lines.data())},
+                        {MXDNN_ARG_DST, memory(to, eng, codes.back().data())}};
+                if (!packed)
+                    args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] =
+                            memory(memory::desc({1, N}, dt::f8_e4m3, tag::ab), eng, scales.back().data());
+                mxdnn::mx_reorder(pd).execute(mxdnn::stream(eng), args);
+            } while (pd.next_impl());
+            ASSERT_EQ(pd.impl_info_str(), "ref:any");
+            for (size_t i = 0; i + 1 < codes.size(); i++) {
+                EXPECT_TRUE(codes[i] == codes.back()) << i << to_rows << packed;
+                EXPECT_TRUE(scales[i] == scales.back()) << i << to_rows << packed;
+            }
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(Reorder, Formats, testing::ValuesIn(formats),
         [](const testing::TestParamInfo<format_t> &i) { return std::string(i.param.name); });

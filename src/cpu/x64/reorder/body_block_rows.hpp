@@ -32,9 +32,10 @@ MXDNN_INLINE void fetch_row(const uint8_t *p) {
     for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T1);
 }
 
-// The reduction larger(previous, elements) over all rows of n vectors, from vector `first` on, as f32 bits.
-template <typename S, int n, bool fetches, typename F>
-MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32_t *out) {
+// The reduction larger(previous, elements) over all rows of n vectors, from vector `first` on. Calls
+// store(line, vector).
+template <typename S, int n, bool fetches, typename F, typename T>
+MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, T &&store) {
     constexpr int bytes = int(sizeof(__m256i));
     __m256i most[n];
     for (int v = 0; v < n; v++) most[v] = _mm256_setzero_si256();
@@ -47,31 +48,34 @@ MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32
             __asm__("" : "+x"(most[v])); // stays in its register
         }
     }
-    for (int v = 0; v < n; v++) S::store_bits(out + (first + v) * S::lanes, most[v]);
+    for (int v = 0; v < n; v++) store((first + v) * S::lanes, most[v]);
 }
-template <typename S, bool fetches, typename F>
-MXDNN_INLINE void largest_of_rows(const rows_t &q, F &&larger, void *out) {
+template <typename S, bool fetches, typename F, typename T>
+MXDNN_INLINE void largest_of_rows(const rows_t &q, F &&larger, T &&store) {
     constexpr int few = encode_step / S::lanes, many = 8; // as many as registers hold
     const int vectors = q.lines / S::lanes;
     int v = 0;
-    for (; v + many <= vectors; v += many)
-        largest_of_rows<S, many, fetches>(q, v, larger, static_cast<uint32_t *>(out));
-    for (; v < vectors; v += few)
-        largest_of_rows<S, few, fetches>(q, v, larger, static_cast<uint32_t *>(out));
+    for (; v + many <= vectors; v += many) largest_of_rows<S, many, fetches>(q, v, larger, store);
+    for (; v < vectors; v += few) largest_of_rows<S, few, fetches>(q, v, larger, store);
+}
+template <typename S, typename T>
+MXDNN_INLINE void largest_magnitudes_of_rows(const rows_t &q, T &&store) {
+    largest_of_rows<S, true>(
+            q,
+            [](__m256i most, const typename S::raw_t *x) { return S::larger(most, S::lane_magnitudes(x)); },
+            store);
 }
 
 template <typename S>
 __attribute__((noinline)) void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     using raw_t = typename S::raw_t;
     if (f.elem != mxdnn_u4)
-        return largest_of_rows<S, true>(
-                q, [](__m256i most, const raw_t *x) { return S::larger(most, S::lane_magnitudes(x)); },
-                b.amax);
+        return largest_magnitudes_of_rows<S>(q, [&](int l, __m256i v) { S::store_bits(b.amax + l, v); });
     const auto reach = [&](auto negative, float *out) {
         constexpr bool negate = decltype(negative)::value;
         largest_of_rows<S, negate>(
                 q, [](__m256i most, const raw_t *x) { return S::larger_number(most, S::numbers(x, negate)); },
-                out);
+                [&](int l, __m256i v) { S::store_bits(reinterpret_cast<uint32_t *>(out) + l, v); });
     };
     reach(std::false_type(), b.above);
     reach(std::true_type(), b.below);

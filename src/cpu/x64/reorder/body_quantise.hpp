@@ -3,7 +3,7 @@
 // scales together, then encode the lines, which are still in the first-level cache.
 #pragma once
 
-#include "cpu/x64/reorder/body_block_rows.hpp"
+#include "cpu/x64/reorder/body_nvfp4_rows.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -18,7 +18,8 @@ struct codec_t {
     void (*encode)(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special);
     void (*measure_rows)(blocks_t &b, const rows_t &q, const block_format_t &f);
     void (*encode_rows)(const rows_t &q, const blocks_t &b);
-    int bytes;               // of a source element
+    bool (*quantise_rows)(const rows_t &q, uint8_t *scales, int lines); // instead of these; may be null
+    int bytes;                                                          // of a source element
     const mx_shift_t *shift; // null if not used: see make_factors()
     bool by_bounds;          // lines of NVFP4 need no factors
 };
@@ -53,24 +54,19 @@ void with_family(const block_format_t &f, Fn &&fn) {
         visit_type(affine_element_types(), f.elem, affine);
 }
 
-// The family for rows, where each element of a vector has another scale.
-template <typename F>
-struct of_rows {
-    using type = F;
-};
-template <>
-struct of_rows<nvfp4_bf16_family_t> {
-    using type = nvfp4_family_t;
-};
-
 template <typename S, bool any>
 codec_t codec_of(const block_format_t &f) {
-    codec_t c = {
-            measure<S>, nullptr, measure_rows<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr, false};
+    codec_t c = {};
+    c.measure = measure<S>;
+    c.measure_rows = measure_rows<S>;
+    c.bytes = int(sizeof(typename S::raw_t));
     with_family<S, any>(f, [&](auto family) {
         using F = decltype(family);
         c.encode = encode<S, F, any>;
-        if constexpr (!any) c.encode_rows = encode_rows<S, typename of_rows<F>::type>;
+        if constexpr (std::is_same<F, nvfp4_bf16_family_t>::value)
+            c.quantise_rows = quantise_nvfp4_rows;
+        else if constexpr (!any)
+            c.encode_rows = encode_rows<S, F>;
         c.shift = F::shift;
         c.by_bounds = F::by_bounds;
     });
@@ -210,8 +206,10 @@ void quantise_block_rows(const block_format_t &f, bool given, const rows_t &q, i
     // Lines of such blocks are encoded one by one.
     const bool any = given || (f.has_global && !(global > 0)) || f.zp == zero_point_kind_t::minimum;
     bool special = any;
-    if (!any) {
-        const codec_t codec = codec_of<S, false>(f);
+    const codec_t codec = codec_of<S, false>(f);
+    if (!any && codec.quantise_rows) {
+        special = codec.quantise_rows(q, params.scales, lines);
+    } else if (!any) {
         blocks_t b;
         b.global = f.has_global ? global : 1.f;
         for (int l = 0; l < q.lines; l++) b.zp[l] = 0;
