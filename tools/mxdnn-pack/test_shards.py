@@ -166,6 +166,7 @@ def check_hostile_indices() -> None:
     where = {"a.weight": "a.safetensors"}
     refused("is not JSON", text="{")
     refused("is not JSON", text="")
+    refused("33554433 bytes; at most 33554432 are read", text=" " * 33554433)
     refused("nested more than", text="[" * 100000)
     refused(
         "the name 'a.weight' twice", text='{"weight_map": {"a.weight": "a.safetensors", "a.weight": "a.safetensors"}}'
@@ -301,6 +302,12 @@ def check_diff() -> None:
     assert (
         "'norm.weight'  copied, and other bytes" in said and "'l.0.up_proj.weight'  not in the original" in said
     ), said
+    # The same bytes as another type, of other dims, and fewer of them.
+    norm = given["norm.weight"][2]
+    for dtype, dims in (("I32", [96]), ("F32", [4, 24]), ("F32", [48])):
+        write("other.safetensors", {"norm.weight": (dtype, dims, norm[: 4 * math.prod(dims)])})
+        said = run("diff", "d.safetensors", "other.safetensors")
+        assert "'norm.weight'  copied, and other bytes" in said, (dtype, dims, said)
     nan = struct.pack("<f", math.nan)
     write("other.safetensors", {"l.1.up_proj.weight": ("F32", [64, 64], given["l.1.up_proj.weight"][2][:-4] + nan)})
     assert "'l.1.up_proj.weight'  1 weights that are not finite on one side" in run(
