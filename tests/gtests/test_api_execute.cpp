@@ -416,7 +416,11 @@ TEST_F(Execute, RuntimeRowsOfOperands) {
     const int arg = MXDNN_ARG_ATTR_MULTIPLE_POST_OP(0) | MXDNN_ARG_SRC_1;
     args[arg] = make({M, N}, dt::f32, tag::ab, operand.data());
     EXPECT_OK(execute());
-    expect_refused([&] { args[arg] = make({M + 1, N}, dt::f32, tag::ab, operand.data()); }, {"5", "4"});
+    expect_refused(
+            [&] {
+                args[arg] = make({M + 1, N}, dt::f32, tag::ab, operand.data());
+            },
+            {"5", "4", "the operand of a binary post-op"});
     expect_refused([&] { args[arg] = make({M, N - 1}, dt::f32, tag::ab, operand.data()); }, {"31", "32"});
     expect_refused([&] { args.erase(arg); }, {std::to_string(arg), "missing"});
 }

@@ -61,10 +61,12 @@ TEST_F(Problems, MatmulShapes) {
     EXPECT_REFUSED(bad, matmul(plain({4, 65}), fp4({64, 32}), no_bias, plain({4, 32})), "65", "64", "K");
     EXPECT_REFUSED(bad, matmul(plain({4, 64}), fp4({64, 32}), no_bias, plain({4, 33})), "33", "32");
     EXPECT_REFUSED(bad, matmul(plain({4, 64}), fp4({64, 32}), no_bias, plain({5, 32})), "5x32", "4");
-    EXPECT_REFUSED(bad, matmul(plain({1, 4, 64}), fp4({64, 32}), no_bias, plain({4, 32})), "3", "2");
-    EXPECT_REFUSED(bad, matmul(plain({4, 64}), fp4({64, 32}), no_bias, plain({1, 4, 32})), "3", "2");
     EXPECT_REFUSED(
-            bad, matmul(plain({64}), memory::desc({64}, dt::f4_e2m1, tag::any), no_bias, plain({1})), "1");
+            bad, matmul(plain({1, 4, 64}), fp4({64, 32}), no_bias, plain({4, 32})), "have 3, 2 and 2 dims");
+    EXPECT_REFUSED(
+            bad, matmul(plain({4, 64}), fp4({64, 32}), no_bias, plain({1, 4, 32})), "have 2, 2 and 3 dims");
+    EXPECT_REFUSED(bad, matmul(plain({64}), memory::desc({64}, dt::f4_e2m1, tag::any), no_bias, plain({1})),
+            "have 1, 1 and 1 dims");
     const auto batched = scales(MXDNN_ARG_WEIGHTS, 7, {1, 32, 1});
     EXPECT_REFUSED(bad, matmul(plain({2, 4, 64}), fp4({3, 64, 32}), no_bias, plain({3, 4, 32}), batched),
             "2x4x64", "3x64x32");

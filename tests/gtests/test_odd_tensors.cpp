@@ -2,6 +2,7 @@
 // Tensors that are legal alone but unusual in their place: strides that repeat elements, storage that does
 // not match, large sizes with few or no bytes in memory. Each is refused, or takes time in proportion to its
 // bytes.
+#include <cstring>
 #include <numeric>
 
 #include <sys/mman.h>
@@ -427,4 +428,28 @@ TEST_F(OddTensors, ArgumentsBeyondAllSizesAreRefused) {
     EXPECT_REFUSED(mxdnn_invalid_arguments,
             reorder(memory::desc(dims, dt::bf16, tag::abc), memory::desc(dims, dt::f8_e4m3, tag::abc), a),
             "the scales of dst", "2^50");
+}
+
+// Rows of more matrices than the weights have.
+TEST_F(OddTensors, ABatchThatIsKnownAtExecutionHasToBeThatOfTheWeights) {
+    constexpr auto runtime = MXDNN_RUNTIME_DIM_VAL;
+    const mxdnn::mx_matmul::primitive_desc pd(eng, memory::desc({runtime, 4, 64}, dt::bf16, tag::abc),
+            memory::desc({2, 64, 32}, dt::f4_e2m1, tag::any),
+            memory::desc({runtime, 4, 32}, dt::f32, tag::abc), with_scales(MXDNN_ARG_WEIGHTS, 7, {1, 32, 1}));
+    const mxdnn::mx_matmul matmul(pd);
+    const memory weights(pd.weights_desc(), eng);
+    std::memset(weights.get_data_handle(), 0, weights.get_desc().get_size());
+    for (const mxdnn_dim_t batch : {1, 2, 3, 4}) {
+        const memory src(memory::desc({batch, 4, 64}, dt::bf16, tag::abc), eng),
+                dst(memory::desc({batch, 4, 32}, dt::f32, tag::abc), eng);
+        std::memset(src.get_data_handle(), 0, src.get_desc().get_size());
+        const mxdnn_exec_arg_t args[] = {
+                {MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, weights.get()}, {MXDNN_ARG_DST, dst.get()}};
+        const auto execute = [&] { return mxdnn_primitive_execute(matmul.get(), str.get(), 3, args); };
+        if (batch == 2)
+            EXPECT_OK(execute());
+        else
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(),
+                    "batch dim 0 is 2 in weights and " + std::to_string(batch) + " in dst");
+    }
 }
