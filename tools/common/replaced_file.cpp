@@ -150,7 +150,6 @@ status_t replaced_file_t::replace() {
     for (int i = 0; !is_named_; i++) {
         if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
             return {}; // a new file
-        if (errno != EEXIST) return error("replace");
         // Only rename() replaces what is there, and it wants a name.
         if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
             is_named_ = true;
