@@ -15,8 +15,8 @@ namespace impl {
 namespace x64 {
 namespace {
 
-matmul_machine_t machine(cpu_isa_t isa, int threads, cpu_family_t family = cpu_family_t::any) {
-    return {isa, 32 << 10, 1 << 20, threads, family};
+matmul_machine_t machine(cpu_isa_t isa, int threads) {
+    return {isa, 32 << 10, 1 << 20, threads};
 }
 
 matmul_kernels_t avx2_kernels() {
@@ -69,17 +69,12 @@ TEST(matmul_plan, the_compute_type_depends_on_the_family) {
     EXPECT_EQ(preferred_compute(isa_t::avx512_core, cpu_family_t::any), mxdnn_data_type_undef);
 }
 
-// On Zen, and without bf16 dot products, decoding in registers is used for twice as many rows.
-TEST(matmul_plan, rows_that_decode_in_registers_depend_on_the_family) {
+// Vector kernels decode in registers for twice as many rows as a call has. Fetching depends on the family.
+TEST(matmul_plan, rows_that_decode_in_registers) {
     matmul_kernels_t k;
     k.direct_rows = 12;
-    k.compute_bytes = 2;
-    constexpr cpu_isa_t bf16 = cpu_isa_t::avx512_core_bf16;
-    EXPECT_EQ(direct_rows_limit(machine(bf16, 1), k), 12);
-    EXPECT_EQ(direct_rows_limit(machine(bf16, 1, cpu_family_t::zen), k), 24);
-    k.compute_bytes = 4;
-    EXPECT_EQ(direct_rows_limit(machine(bf16, 1), k), 24);
-    EXPECT_EQ(direct_rows_limit(machine(cpu_isa_t::avx2, 1, cpu_family_t::zen), k), 24);
+    EXPECT_EQ(direct_rows_limit(machine(cpu_isa_t::avx512_core_bf16, 1), k), 24);
+    EXPECT_EQ(direct_rows_limit(machine(cpu_isa_t::avx2, 1), k), 24);
     EXPECT_EQ(fetch_ahead(cpu_family_t::any), 0); // the kernels' own distances
     EXPECT_GT(fetch_ahead(cpu_family_t::zen), 0);
 }
@@ -119,7 +114,7 @@ matmul_kernels_t bf16_kernels() {
 // Where decoding hardly costs time, more rows decode in registers; then they are divided into whole calls.
 TEST(matmul_plan, kernels_know_for_how_many_rows_they_are_best) {
     auto k = bf16_kernels();
-    const auto m = machine(cpu_isa_t::avx512_core_bf16, 1, cpu_family_t::zen);
+    const auto m = machine(cpu_isa_t::avx512_core_bf16, 1);
     k.best_direct_rows = 384;
     EXPECT_EQ(direct_rows_limit(m, k), 384);
     EXPECT_EQ(describe(plan_mx_matmul(shape(200, 2880, 5760), 0, m, k)), "direct:rows200:columns64");

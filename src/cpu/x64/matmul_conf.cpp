@@ -129,7 +129,6 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (p.attr.dst.scales.set) c.column_step = std::max(p.attr.dst.scales.groups[1], c.column_step);
 
     c.machine.isa = isa;
-    c.machine.family = cpu_family();
     c.machine.l1d = cache_sizes().l1d;
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;

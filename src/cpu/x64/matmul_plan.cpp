@@ -93,9 +93,7 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     if (kernels.direct_on_tiles) return kernels.direct_rows;
     if (kernels.best_direct_rows) return kernels.best_direct_rows;
     if (includes(machine.isa, cpu_isa_t::avx512_core_amx)) return amx_direct_rows;
-    // On Zen most of the decoding runs in parallel with vdpbf16ps.
-    const bool slow_dots = kernels.compute_bytes == 2 && machine.family != cpu_family_t::zen;
-    return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
+    return 2 * kernels.direct_rows;
 }
 
 bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d) {

@@ -28,7 +28,6 @@ struct matmul_machine_t {
     cpu_isa_t isa = cpu_isa_t::none;
     int64_t l1d = 0, l2 = 0;
     int threads = 1;
-    cpu_family_t family = cpu_family_t::any;
 };
 
 // Properties of the kernels that the division depends on.

@@ -61,8 +61,8 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.row_scaled = c_.row_scaled;
     k.calls = c_.calls;
     k.dst_dt = p.dst.dt == mxdnn_bf16 || p.dst.dt == mxdnn_f32 ? p.dst.dt : mxdnn_data_type_undef;
-    k.fetch_ahead = fetch_ahead(c_.machine.family);
-    k.fetches_near = fetches_near(c_.machine.family);
+    k.fetch_ahead = fetch_ahead(cpu_family());
+    k.fetches_near = fetches_near(cpu_family());
     const char *reason = nullptr;
     const status_t status = create_kernel(row, k, &kernel, &reason);
     return status == mxdnn_success
