@@ -409,6 +409,23 @@ TEST_F(BackwardWeights, ImpossibleProblemsAreRefused) {
     mxdnn::primitive_attr plain;
     plain.set_scales(MXDNN_ARG_DIFF_DST, 3, {block, 1}, dt::e8m0);
     EXPECT_REFUSED(mxdnn_invalid_arguments, create(src, diff, to, plain), "diff_dst is bf16");
+    EXPECT_REFUSED(mxdnn_invalid_data_type, create(memory::desc({8, 20}, dt::s32, tag::ab), diff, to),
+            "src is s32; possible are f32 bf16 f16");
+    const auto scaled = [](mxdnn::quantization_mode mode = mxdnn::quantization_mode::static_sazp) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_SRC, 3, {block, 1}, dt::e8m0, false, mode);
+        a.set_scales(MXDNN_ARG_DIFF_DST, 3, {block, 1}, dt::e8m0);
+        return a;
+    };
+    EXPECT_OK(create(src8, diff8, to, scaled()));
+    EXPECT_REFUSED(mxdnn_unimplemented, create(memory::desc({8, 20}, dt::s8, tag::ab), diff8, to, scaled()),
+            "src is s8 with e8m0 scales");
+    EXPECT_REFUSED(mxdnn_invalid_arguments,
+            create(src8, diff8, to, scaled(mxdnn::quantization_mode::dynamic_mx)), "src has dynamic scales");
+    mxdnn::primitive_attr swizzled = scaled();
+    swizzled.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+    EXPECT_REFUSED(
+            mxdnn_unimplemented, create(src8, diff8, to, swizzled), "scales of src are in the 128x4 order");
     // No other primitive has attributes of diff_dst.
     mxdnn_primitive_desc_t pd = nullptr;
     EXPECT_REFUSED(mxdnn_invalid_arguments,

@@ -100,6 +100,7 @@ cmp packed.safetensors amx.safetensors || fail "bytes depend on the target"
 cp packed.safetensors keep.safetensors
 refuses "there is no format 'mxfp5'" "$pack" pack plain.safetensors packed.safetensors --format mxfp5
 refuses "no weights to pack" "$pack" pack plain.safetensors packed.safetensors --include nothing
+refuses "output is required" "$pack" pack plain.safetensors
 refuses "regular expression; this one has" "$pack" pack plain.safetensors packed.safetensors --include '('
 refuses "there is no rounding" "$pack" pack plain.safetensors packed.safetensors --rounding up
 refuses "nvfp4 has others" "$pack" pack plain.safetensors packed.safetensors --format nvfp4 --rounding floor
