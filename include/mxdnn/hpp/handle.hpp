@@ -5,7 +5,6 @@
 #define MXDNN_HPP_HANDLE_HPP
 
 #include <memory>
-#include <type_traits>
 
 #include "mxdnn/hpp/error.hpp"
 
@@ -26,17 +25,12 @@ public:
     explicit handle(T t, bool weak = false) { reset(t, weak); }
 
     /// Releases the present object, then does what the constructor does.
-    void reset(T t, bool weak = false) {
-        if (weak)
-            data_.reset(t, [](T) {});
-        else
-            data_.reset(t, [](T p) { handle_traits<T>::destroy(p); });
-    }
+    void reset(T t, bool weak = false) { data_.reset(static_cast<void *>(t), weak ? leave : destroy); }
 
     /// The C handle. If there is none, it throws, or returns null with `allow_empty`.
     T get(bool allow_empty = false) const {
         if (!data_ && !allow_empty) error::raise(mxdnn_invalid_arguments, "object is not initialized");
-        return data_.get();
+        return static_cast<T>(data_.get());
     }
 
     /// Whether there is an object.
@@ -47,7 +41,11 @@ protected:
     bool is_same(const handle &other) const { return data_ == other.data_; }
 
 private:
-    std::shared_ptr<typename std::remove_pointer<T>::type> data_;
+    static void destroy(void *t) { handle_traits<T>::destroy(static_cast<T>(t)); }
+    static void leave(void *) {}
+
+    // Of void: owners of all kinds of objects are the same type, which compiles once.
+    std::shared_ptr<void> data_;
 };
 
 } // namespace mxdnn
