@@ -21,6 +21,19 @@ using dt = memory::data_type;
 using tag = memory::format_tag;
 constexpr mxdnn_dim_t runtime = MXDNN_RUNTIME_DIM_VAL;
 
+// The names of the API in `text` that stand between these words. (std::regex takes the compiler seconds.)
+inline std::vector<std::string> names_between(
+        const std::string &text, const std::string &before, const std::string &after) {
+    std::vector<std::string> names;
+    for (size_t at = 0; (at = text.find(before + "mxdnn_", at)) != text.npos;) {
+        at += before.size();
+        const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", at);
+        if (end != text.npos && text.compare(end, after.size(), after) == 0)
+            names.push_back(text.substr(at, end - at));
+    }
+    return names;
+}
+
 // Sets a known last error, so that an old message cannot be taken for a new one.
 inline void plant_error() { mxdnn_set_verbose("planted_by_the_test"); }
 
