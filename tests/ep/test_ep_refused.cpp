@@ -91,6 +91,23 @@ TEST_F(refused_test, arguments_of_one_rank) {
             "SRC has strides");
 }
 
+TEST_F(refused_test, an_argument_that_is_passed_twice) {
+    begin();
+    rows_t src;
+    std::vector<int32_t> counts, gather;
+    const auto args = dispatch_args(src, counts, gather);
+    std::vector<mxdnn_exec_arg_t> list;
+    for (const auto &a : args) list.push_back({a.first, a.second.get()});
+    if (rank == ranks - 1) list.push_back({MXDNN_ARG_SRC, args.at(MXDNN_ARG_SRC).get()});
+    expect_refused(
+            [&] {
+                ep::wrap_c_api(mxdnn_ep_execute(step.get(), mxdnn_ep_dispatch, mxdnn_ep_forward, s.get(),
+                        int(list.size()), list.data()));
+            },
+            "dispatch forward: rank " + std::to_string(ranks - 1) + ": SRC is passed twice");
+    run(step);
+}
+
 TEST_F(refused_test, more_rows_than_the_capacity) {
     make({routing_t::one_expert, 32, 2, 2, 4, dt::bf16, dt::bf16, false, seed_of_run()});
     ep::layer::desc d = desc();
