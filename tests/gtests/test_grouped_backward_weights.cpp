@@ -409,6 +409,14 @@ TEST_F(BackwardWeights, ImpossibleProblemsAreRefused) {
     mxdnn::primitive_attr plain;
     plain.set_scales(MXDNN_ARG_DIFF_DST, 3, {block, 1}, dt::e8m0);
     EXPECT_REFUSED(mxdnn_invalid_arguments, create(src, diff, to, plain), "diff_dst is bf16");
+    mxdnn::primitive_attr of_weights;
+    of_weights.set_scales(MXDNN_ARG_WEIGHTS, 3, {block, 1}, dt::e8m0);
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, create(src, diff, to, of_weights), "attributes of src and diff_dst");
+    constexpr dim most = 1 << 20;
+    EXPECT_OK(create(src, diff, memory::desc({most, 20, 33}, dt::f32, tag::abc)));
+    EXPECT_REFUSED(mxdnn_invalid_shape,
+            create(src, diff, memory::desc({most + 1, 20, 33}, dt::f32, tag::abc)), "1048577 groups");
     EXPECT_REFUSED(mxdnn_invalid_data_type, create(memory::desc({8, 20}, dt::s32, tag::ab), diff, to),
             "src is s32; possible are f32 bf16 f16");
     const auto scaled = [](mxdnn::quantization_mode mode = mxdnn::quantization_mode::static_sazp) {

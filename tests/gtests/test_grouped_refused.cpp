@@ -147,6 +147,10 @@ TEST(grouped_matmul, problems_that_are_refused) {
     });
     refuse(mxdnn_invalid_shape, {"K is 96 in src and 64 in weights"},
             [](description_t &d) { d.src = rows_of(runtime, 96, dt::bf16); });
+    refuse(mxdnn_unimplemented, {"the columns of src are a runtime dim"},
+            [](description_t &d) { d.src = rows_of(runtime, runtime, dt::bf16); });
+    refuse(mxdnn_unimplemented, {"the columns of dst are a runtime dim"},
+            [](description_t &d) { d.dst = rows_of(runtime, runtime, dt::f32); });
     refuse(mxdnn_invalid_shape, {"dst has 48 columns"},
             [](description_t &d) { d.dst = rows_of(runtime, 40, dt::f32); });
     refuse(mxdnn_invalid_shape, {"src has 3 dims"}, [](description_t &d) {
