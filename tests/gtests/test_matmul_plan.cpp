@@ -15,9 +15,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-matmul_machine_t machine(cpu_isa_t isa, int threads) {
-    return {isa, 32 << 10, 1 << 20, threads};
-}
+matmul_machine_t machine(cpu_isa_t isa, int threads) { return {isa, 32 << 10, 1 << 20, threads}; }
 
 matmul_kernels_t avx2_kernels() {
     matmul_kernels_t k;
