@@ -20,6 +20,8 @@ struct alignas(32) e2m1_bounds_t {
     uint16_t first[8]; // the number that intervals are counted from
     uint8_t last[16];
 
+    static constexpr int bytes_bits = 5; // of its size
+
     // The bits of a number, and of the smallest one that has a code.
     static constexpr int bits(float x) { return int(__builtin_bit_cast(uint32_t, x) >> 16); }
     static constexpr int least(float scale, int c) {
@@ -44,6 +46,8 @@ struct alignas(32) e2m1_bounds_t {
         return true;
     }
 };
+
+static_assert(sizeof(e2m1_bounds_t) == 1 << e2m1_bounds_t::bytes_bits);
 
 // Positions of both halves of 32 elements from `first` on: their intervals, and where they are in these.
 // There is no Inf and no NaN, and elements are below 8 times their scale.

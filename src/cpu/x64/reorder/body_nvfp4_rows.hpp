@@ -58,45 +58,6 @@ constexpr nvfp4_rows_tables_t nvfp4_rows_tables;
 static_assert(nvfp4_rows_tables.suits());
 MXDNN_INLINE __m256i table16(const int8_t *t) { return table16(reinterpret_cast<const uint8_t *>(t)); }
 
-// The scale of a block by the bits of its largest magnitude: those of an octave are eight steps, which begin
-// at these mantissas.
-struct nvfp4_scale_steps_t {
-    static constexpr int steps = 8, octave = 1 << 7, exponent = 127 + 4; // some octave
-    // The last mantissa before each step: vectors, since the compiler would make them each time.
-    alignas(32) uint8_t last[steps][32];
-    int base; // the code at the beginning of octave 0, if it had one
-
-    constexpr nvfp4_scale_steps_t() : last(), base(0) {
-        const auto scale = [](int mantissa) {
-            return int(nvfp4_scale(uint32_t(exponent * octave + mantissa) << 16));
-        };
-        base = scale(0) - steps * exponent;
-        int n = 0;
-        for (int f = 1; f <= octave; f++)
-            for (int s = scale(f - 1); s < scale(f); s++, n++)
-                for (uint8_t &l : last[n]) l = uint8_t(f - 1);
-    }
-};
-constexpr nvfp4_scale_steps_t nvfp4_scale_steps;
-
-// Of 32 blocks, in the order of packing.
-MXDNN_INLINE __m256i nvfp4_scales_of(__m256i a, __m256i b) {
-    constexpr int octave = nvfp4_scale_steps_t::octave;
-    const auto octaves = [](__m256i x) {
-        return _mm256_add_epi16(_mm256_slli_epi16(_mm256_srli_epi16(x, 7), 3),
-                _mm256_set1_epi16(short(nvfp4_scale_steps.base)));
-    };
-    const auto mantissa = [](__m256i x) { return _mm256_and_si256(x, _mm256_set1_epi16(octave - 1)); };
-    const auto is_no_number = [](__m256i x) { return _mm256_cmpgt_epi16(x, _mm256_set1_epi16(0x7f7f)); };
-    const __m256i m = _mm256_packus_epi16(mantissa(a), mantissa(b));
-    __m256i c = _mm256_packs_epi16(octaves(a), octaves(b));
-    for (const auto &last : nvfp4_scale_steps.last)
-        c = _mm256_subs_epi8(c, _mm256_cmpgt_epi8(m, load256(last)));
-    c = _mm256_min_epi8(_mm256_max_epi8(c, _mm256_set1_epi8(char(nvfp4_bounds_t::least))),
-            _mm256_set1_epi8(char(nvfp4_bounds_t::end)));
-    return _mm256_sub_epi8(c, _mm256_packs_epi16(is_no_number(a), is_no_number(b)));
-}
-
 // What elements of up to reorder_max_lines columns are compared with. Bytes are in the order of packing.
 struct nvfp4_columns_t {
     alignas(32) uint16_t first[reorder_max_lines];
@@ -161,8 +122,7 @@ bool quantise_nvfp4_rows(const rows_t &q, uint8_t *scales, int lines) {
     __builtin_memcpy(scales, c, size_t(lines));
     q.lines == reorder_max_lines ? encode_nvfp4_rows<reorder_max_lines>(q, columns)
                                  : encode_nvfp4_rows<0>(q, columns);
-    const __m256i beyond = _mm256_cmpgt_epi8(largest, _mm256_set1_epi8(char(nvfp4_bounds_t::end - 1)));
-    return !_mm256_testz_si256(beyond, beyond);
+    return nvfp4_is_beyond(largest);
 }
 
 } // namespace

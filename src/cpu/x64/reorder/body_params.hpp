@@ -252,14 +252,72 @@ bool nvfp4_inverses(blocks_t &b, int n) {
     return !_mm256_testz_si256(special, special);
 }
 
-// Where the bounds of each block are, in bytes. Whether there is a block whose scale has none.
+// The scale of a block by the bits of its largest magnitude: those of an octave are eight steps, which begin
+// at these mantissas.
+struct nvfp4_scale_steps_t {
+    static constexpr int steps = 8, octave = 1 << 7, exponent = 127 + 4; // some octave
+    // The last mantissa before each step: vectors, since the compiler would make them each time.
+    alignas(32) uint8_t last[steps][32];
+    int base; // the code at the beginning of octave 0, if it had one
+
+    constexpr nvfp4_scale_steps_t() : last(), base(0) {
+        const auto scale = [](int mantissa) {
+            return int(nvfp4_scale(uint32_t(exponent * octave + mantissa) << 16));
+        };
+        base = scale(0) - steps * exponent;
+        int n = 0;
+        for (int f = 1; f <= octave; f++)
+            for (int s = scale(f - 1); s < scale(f); s++, n++)
+                for (uint8_t &l : last[n]) l = uint8_t(f - 1);
+    }
+};
+constexpr nvfp4_scale_steps_t nvfp4_scale_steps;
+
+// Of 32 blocks, in the order of packing.
+MXDNN_INLINE __m256i nvfp4_scales_of(__m256i a, __m256i b) {
+    constexpr int octave = nvfp4_scale_steps_t::octave;
+    const auto octaves = [](__m256i x) {
+        return _mm256_add_epi16(_mm256_slli_epi16(_mm256_srli_epi16(x, 7), 3),
+                _mm256_set1_epi16(short(nvfp4_scale_steps.base)));
+    };
+    const auto mantissa = [](__m256i x) { return _mm256_and_si256(x, _mm256_set1_epi16(octave - 1)); };
+    const auto is_no_number = [](__m256i x) { return _mm256_cmpgt_epi16(x, _mm256_set1_epi16(0x7f7f)); };
+    const __m256i m = _mm256_packus_epi16(mantissa(a), mantissa(b));
+    __m256i c = _mm256_packs_epi16(octaves(a), octaves(b));
+    for (const auto &last : nvfp4_scale_steps.last)
+        c = _mm256_subs_epi8(c, _mm256_cmpgt_epi8(m, load256(last)));
+    c = _mm256_min_epi8(_mm256_max_epi8(c, _mm256_set1_epi8(char(nvfp4_bounds_t::least))),
+            _mm256_set1_epi8(char(nvfp4_bounds_t::end)));
+    return _mm256_sub_epi8(c, _mm256_packs_epi16(is_no_number(a), is_no_number(b)));
+}
+
+MXDNN_INLINE bool nvfp4_is_beyond(__m256i scales) {
+    const __m256i end = _mm256_set1_epi8(char(nvfp4_bounds_t::end - 1)),
+                  beyond = _mm256_cmpgt_epi8(scales, end);
+    return !_mm256_testz_si256(beyond, beyond);
+}
+
+// Scales of bf16 blocks, and where their bounds are, in bytes. Whether there is a block whose scale has none.
+// Up to 31 blocks more are computed.
 bool nvfp4_find_bounds(blocks_t &b, int n) {
-    uint32_t beyond = 0;
-    for_blocks(n, [&](int i) {
-        b.shift[i] = b.scale[i] * uint32_t(sizeof(e2m1_bounds_t));
-        beyond |= uint32_t(b.scale[i] >= nvfp4_bounds_t::end);
-    });
-    return beyond;
+    __m256i largest = _mm256_setzero_si256();
+    const auto words = [&](int i) {
+        return _mm256_packus_epi32(
+                _mm256_srli_epi32(load256(b.amax + i), 16), _mm256_srli_epi32(load256(b.amax + i + 8), 16));
+    };
+    for (int i = 0; i < n; i += 32) {
+        const __m256i c = interleave_dwords(nvfp4_scales_of(words(i), words(i + 16)));
+        largest = _mm256_max_epu8(largest, c);
+        alignas(32) uint8_t bytes[32];
+        store256(bytes, c);
+        for (int j = 0; j < 32; j += 8) {
+            const __m256i code =
+                    _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(bytes + j)));
+            store256(b.scale + i + j, code);
+            store256(b.shift + i + j, _mm256_slli_epi32(code, e2m1_bounds_t::bytes_bits));
+        }
+    }
+    return nvfp4_is_beyond(largest);
 }
 
 // Whether there is a block without a finite factor.

@@ -76,13 +76,17 @@ codec_t codec_of(const block_format_t &f) {
 // Scales of four lines, and what their elements are multiplied with. Whether there are special blocks.
 bool make_params(const codec_t &codec, const four_lines_t &q, const block_format_t &f, blocks_t &b) {
     const int n = q.n / f.block * 4;
-    for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
+    for (int i = n / 32 * 32; i < (n + 31) / 32 * 32; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
     codec.measure(b, q, f);
-    make_scales(b, n, f);
+    bool special = false;
+    if (codec.by_bounds)
+        special = nvfp4_find_bounds(b, n);
+    else
+        make_scales(b, n, f);
     store_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines, q.apart);
     if (q.zero_points)
         store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines, q.apart);
-    return codec.by_bounds ? nvfp4_find_bounds(b, n) : make_factors(b, n, f, false, codec.shift);
+    return codec.by_bounds ? special : make_factors(b, n, f, false, codec.shift);
 }
 
 void quantise_four(
