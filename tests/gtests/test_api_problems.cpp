@@ -284,7 +284,8 @@ TEST_F(Problems, Reorder) {
     EXPECT_REFUSED(mxdnn_invalid_shape, reorder(plain({64, 32}), plain({32, 64})), "64x32", "32x64");
     EXPECT_REFUSED(mxdnn_invalid_shape, reorder(plain({64, 32}), plain({1, 64, 32})), "64x32", "1x64x32");
     EXPECT_REFUSED(mxdnn_invalid_shape, reorder(plain({64}), plain({64})), "64");
-    EXPECT_REFUSED(bad, reorder(memory::desc({64, 32}, dt::bf16, tag::any), plain({64, 32})), "src", "any");
+    EXPECT_REFUSED(bad, reorder(memory::desc({64, 32}, dt::bf16, tag::any), plain({64, 32})),
+            "src is `any`; the source");
     EXPECT_REFUSED(mxdnn_invalid_data_type, reorder(plain({64, 32}, dt::s32), plain({64, 32})), "src", "s32");
     EXPECT_REFUSED(mxdnn_invalid_data_type, reorder(plain({64, 32}), plain({64, 32}, dt::u64)), "dst", "u64");
     EXPECT_REFUSED(bad, reorder(plain({64, 32}), fp4({64, 32}, tag::ab)), "dst", "f4_e2m1", "no scales");
@@ -316,6 +317,9 @@ TEST_F(Problems, Reorder) {
             reorder(memory::desc({runtime, 64, 32}, dt::f4_e2m1, memory::dims{2048, 32, 1}),
                     plain({runtime, 64, 32}), global),
             "src", "*x64x32", "global scale");
+    mxdnn::primitive_attr global_only = scales(D, 3, {1, 16}, dt::f8_e4m3);
+    global_only.set_global_scale(D, mode::dynamic_fp);
+    EXPECT_REFUSED(bad, reorder(plain({64, 32}), f, global_only), "static scales and a dynamic global scale");
     // Rounding that a format does not have.
     mxdnn::primitive_attr even = scales(D, 3, {32, 1}, dt::e8m0, mode::dynamic_mx);
     even.set_scale_rounding(D, mxdnn::scale_rounding::even);
@@ -347,6 +351,14 @@ TEST_F(Problems, ReorderToTwoDestinations) {
             "second destination", "any");
     EXPECT_REFUSED(bad, two(src, plain({64, 32}), codes, attr), "dst is bf16");
     EXPECT_REFUSED(mxdnn_unimplemented, two(plain({runtime, 32}), codes, codes, attr), "runtime");
+    // What is packed transposed is packed from values.
+    mxdnn::primitive_attr turned = scales(MXDNN_ARG_DST_1, 3, {1, 32}, dt::e8m0, mode::dynamic_mx);
+    turned.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mode::dynamic_mx);
+    EXPECT_REFUSED(mxdnn_unimplemented, two(codes, codes, fp4({64, 32}), turned), "src is f8_e4m3",
+            "packed transposed");
+    EXPECT_REFUSED(mxdnn_invalid_shape,
+            two(plain({64}), codes, memory::desc({64}, dt::f4_e2m1, tag::any), turned), "src is 64",
+            "two dims");
     // Attributes of a second destination that is not there.
     EXPECT_REFUSED(bad, reorder(src, codes, attr), "dst_1");
     mxdnn::primitive_attr weights = mxfp4_weights_attr();

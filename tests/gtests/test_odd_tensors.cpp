@@ -453,3 +453,19 @@ TEST_F(OddTensors, ABatchThatIsKnownAtExecutionHasToBeThatOfTheWeights) {
                     "batch dim 0 is 2 in weights and " + std::to_string(batch) + " in dst");
     }
 }
+
+// Rows that move whole take their codes and block scales along, and nothing else.
+TEST_F(OddTensors, RowsThatMoveHaveNeitherZeroPointsNorAGlobalScale) {
+    const int args[] = {MXDNN_ARG_SRC, MXDNN_ARG_DST};
+    mxdnn::primitive_attr global, zero_points;
+    for (const int arg : args) {
+        global.set_scales(arg, 3, {1, 16}, dt::f8_e4m3);
+        global.set_global_scale(arg, mode::static_sazp);
+        zero_points.set_scales(arg, 3, {1, 32}, dt::f16);
+        zero_points.set_zero_points(arg, 3, {1, 32}, dt::u8);
+    }
+    const memory::desc fp4({4, 32}, dt::f4_e2m1, tag::ab), u4({4, 32}, dt::u4, tag::ab);
+    EXPECT_REFUSED(mxdnn_unimplemented, permute(fp4, fp4, global), "src has a global scale");
+    EXPECT_REFUSED(mxdnn_unimplemented, permute(u4, u4, zero_points), "src has zero points");
+    EXPECT_REFUSED(mxdnn_unimplemented, unpermute(fp4, fp4, global), "src has a global scale");
+}
