@@ -62,8 +62,6 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
 }
 
 status_t check_grouped_rows(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
-    if (is_zero(md))
-        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
     const bool grouped = md.kind == mxdnn_format_kind_grouped, padded = grouping == mxdnn_row_grouping_padded;
     if (!grouped && !is_strided(md))
         return fail(mxdnn_invalid_arguments, "%s is %s; it has to be grouped or plain (strided)", name,
@@ -78,8 +76,6 @@ status_t check_grouped_rows(const char *name, const memory_desc_t &md, mxdnn_row
 }
 
 status_t check_plain(const char *name, const memory_desc_t &md) {
-    if (is_zero(md))
-        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
     if (!is_strided(md))
         return fail(mxdnn_invalid_arguments, "%s is %s; it has to be plain (strided)", name,
                 to_string(md).c_str());

@@ -147,6 +147,9 @@ TEST(grouped_matmul, problems_that_are_refused) {
     });
     refuse(mxdnn_invalid_shape, {"K is 96 in src and 64 in weights"},
             [](description_t &d) { d.src = rows_of(runtime, 96, dt::bf16); });
+    refuse(mxdnn_invalid_arguments, {"src is bf16:any", "grouped or plain"}, [](description_t &d) {
+        d.src = memory::desc({runtime, 64}, dt::bf16, tag::any);
+    });
     refuse(mxdnn_unimplemented, {"the columns of src are a runtime dim"},
             [](description_t &d) { d.src = rows_of(runtime, runtime, dt::bf16); });
     refuse(mxdnn_unimplemented, {"the columns of dst are a runtime dim"},
