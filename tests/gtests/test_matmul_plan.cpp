@@ -415,6 +415,21 @@ TEST(kernel_selection, every_format_with_a_decoder_has_all_three_kinds_from_avx2
             }
 }
 
+// A descriptor takes the decode kernel first, and then the others of its compute type.
+TEST(kernel_selection, all_three_kinds_agree_on_a_compute_type) {
+    for (const named_format_t &f : named_formats)
+        for (const isa_row_t &row : isa_list)
+            for (const auto family : {cpu_family_t::any, cpu_family_t::zen}) {
+                const kernel_row_t *decode = find_kernel(
+                        kernel_kind_t::decode, row.isa, f.elem, f.quant, preferred_compute(row.isa, family));
+                if (!decode) continue;
+                for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::gemm})
+                    EXPECT_NE(
+                            find_kernel(kind, row.isa, f.elem, f.quant, decode->compute_dt, family), nullptr)
+                            << f.name << " " << row.name;
+            }
+}
+
 // Only where threads share the rows of kernels that decode for every call, and as many as fit.
 TEST(matmul_plan, parts_that_are_prepared_together) {
     const auto parts = [](int64_t M, int64_t bytes, int threads, const matmul_kernels_t &k) {

@@ -24,6 +24,7 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
     for_zen({"avx512_core_bf16_direct_f8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}),
     best_up_to(12, for_zen({"avx512_core_bf16_direct_s8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream})),
     {"avx512_core_bf16_direct_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit,  12, {1, 2, 4}, make_avx512_core_bf16_direct},
+    {"avx512_core_bf16_direct_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
     {"avx512_core_bf16_decode_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_4bit, 1,  {1},       make_avx512_core_bf16_decode},
     {"avx512_core_bf16_decode_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f6,   1,  {1},       make_avx512_core_bf16_decode},
     {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
