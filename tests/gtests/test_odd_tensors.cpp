@@ -469,3 +469,29 @@ TEST_F(OddTensors, RowsThatMoveHaveNeitherZeroPointsNorAGlobalScale) {
     EXPECT_REFUSED(mxdnn_unimplemented, permute(u4, u4, zero_points), "src has zero points");
     EXPECT_REFUSED(mxdnn_unimplemented, unpermute(fp4, fp4, global), "src has a global scale");
 }
+
+// Scales of matrices in the 128x4 order lie one after the other, also where the batch is known at execution
+// only.
+TEST_F(OddTensors, SwizzledScalesOfABatchHaveNoGaps) {
+    constexpr auto runtime = MXDNN_RUNTIME_DIM_VAL;
+    auto a = with_scales(MXDNN_ARG_SRC, 7, {1, 1, 32}, dt::e8m0, mode::static_sazp,
+            with_scales(MXDNN_ARG_WEIGHTS, 7, {1, 32, 1}));
+    a.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+    const mxdnn::mx_matmul::primitive_desc pd(eng, memory::desc({runtime, 4, 64}, dt::f8_e4m3, tag::abc),
+            memory::desc({2, 64, 16}, dt::f4_e2m1, tag::any),
+            memory::desc({runtime, 4, 16}, dt::f32, tag::abc), a);
+    const mxdnn::mx_matmul matmul(pd);
+    const memory weights(pd.weights_desc(), eng), src(memory::desc({2, 4, 64}, dt::f8_e4m3, tag::abc), eng),
+            dst(memory::desc({2, 4, 16}, dt::f32, tag::abc), eng);
+    for (const memory &m : {weights, src}) std::memset(m.get_data_handle(), 0, m.get_desc().get_size());
+    std::vector<uint8_t> bytes(2048, 127);
+    const auto execute = [&](mxdnn_dim_t stride) {
+        const memory scales(memory::desc({2, 512}, dt::e8m0, memory::dims{stride, 1}), eng, bytes.data());
+        const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, weights.get()},
+                {MXDNN_ARG_DST, dst.get()}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, scales.get()}};
+        return mxdnn_primitive_execute(matmul.get(), str.get(), 4, args);
+    };
+    EXPECT_OK(execute(512));
+    EXPECT_REFUSED(mxdnn_invalid_arguments, execute(600),
+            "stride 0 of the scales of src is 600; in the 128x4 order it is 512");
+}
