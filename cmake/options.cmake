@@ -3,6 +3,8 @@
 add_library(mxdnn_options INTERFACE)
 # Bit-exact rules are written as separate roundings: the compiler must not fuse or reorder them.
 target_compile_options(mxdnn_options INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra)
+# With a large heap GCC collects garbage less often, which takes 5 % of its time, of the largest sources a tenth.
+target_compile_options(mxdnn_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 if(MXDNN_WERROR)
     target_compile_options(mxdnn_options INTERFACE -Werror)
 endif()
