@@ -301,4 +301,25 @@ refuses "mxdnn-pack: option '--fromat' is not known; mxdnn-pack pack --help says
     "$pack" pack plain.safetensors never --fromat mxfp4
 refuses "mxdnn-pack: 'more' is one argument too many" "$pack" list plain.safetensors more
 "$pack" --version | grep -qE '^mxdnn-pack [0-9]+\.[0-9]+\.[0-9]+, commit' || fail "no version"
+# What is no weight in high precision stays what it is, whatever --include says, and that is said.
+python3 - <<'PY'
+import json, struct
+header, at = {}, 0
+for name, dtype, shape, size in [("a.weight", "F32", [64, 64], 16384), ("i.weight", "I64", [8, 8], 512),
+                                 ("c.weight", "F32", [2, 2, 8, 8], 1024), ("s.weight", "F32", [64], 256),
+                                 ("z.weight", "F32", [0, 64], 0)]:
+    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+    at += size
+text = json.dumps(header).encode()
+open("kinds.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(at))
+PY
+"$pack" pack kinds.safetensors kinds-packed.safetensors --include weight > out.txt
+for line in "1 tensors packed" "of another type than F32, BF16 and F16: 1, such as 'i.weight'" \
+    "of more than three dims: 1, such as 'c.weight'" "vector or scalar: 1, such as 's.weight'" \
+    "without elements: 1, such as 'z.weight'"; do
+    grep -qF -- "$line" out.txt || { cat out.txt; fail "'$line' is not said"; }
+done
+refuses "no codes: 1, such as 'a.weight'" "$pack" pack kinds.safetensors never.safetensors --codes-only
+refuses "packed already: 1, such as 'a.weight'" "$pack" pack kinds-packed.safetensors never.safetensors
+
 echo "mxdnn-pack: all passed"
