@@ -91,21 +91,30 @@ TEST_F(refused_test, arguments_of_one_rank) {
             "SRC has strides");
 }
 
-TEST_F(refused_test, an_argument_that_is_passed_twice) {
-    begin();
-    rows_t src;
-    std::vector<int32_t> counts, gather;
-    const auto args = dispatch_args(src, counts, gather);
-    std::vector<mxdnn_exec_arg_t> list;
-    for (const auto &a : args) list.push_back({a.first, a.second.get()});
-    if (rank == ranks - 1) list.push_back({MXDNN_ARG_SRC, args.at(MXDNN_ARG_SRC).get()});
-    expect_refused(
-            [&] {
-                ep::wrap_c_api(mxdnn_ep_execute(step.get(), mxdnn_ep_dispatch, mxdnn_ep_forward, s.get(),
-                        int(list.size()), list.data()));
-            },
-            "dispatch forward: rank " + std::to_string(ranks - 1) + ": SRC is passed twice");
-    run(step);
+TEST_F(refused_test, lists_of_arguments_of_one_rank) {
+    using list_t = std::vector<mxdnn_exec_arg_t>;
+    const std::pair<const char *, void (*)(list_t &, int &)> wrong[] = {
+            {"is passed twice", [](list_t &list, int &n) { list.push_back(list[0]), n++; }},
+            {"is a null pointer", [](list_t &list, int &) { list[0].memory = nullptr; }},
+            {"args is a null pointer, or nargs is negative", [](list_t &list, int &) { list.clear(); }},
+            {"args is a null pointer, or nargs is negative", [](list_t &, int &n) { n = -1; }}};
+    for (const auto &[sentence, spoil] : wrong) {
+        begin();
+        rows_t src;
+        std::vector<int32_t> counts, gather;
+        const auto args = dispatch_args(src, counts, gather);
+        list_t list;
+        for (const auto &a : args) list.push_back({a.first, a.second.get()});
+        int n = int(list.size());
+        if (rank == ranks - 1) spoil(list, n);
+        expect_refused(
+                [&] {
+                    ep::wrap_c_api(mxdnn_ep_execute(step.get(), mxdnn_ep_dispatch, mxdnn_ep_forward, s.get(),
+                            n, list.empty() ? nullptr : list.data()));
+                },
+                sentence);
+        run(step);
+    }
 }
 
 TEST_F(refused_test, more_rows_than_the_capacity) {
