@@ -83,6 +83,14 @@ TEST_F(refused_test, arguments_of_one_rank) {
                         eng, reinterpret_cast<char *>(counts.data()) + 1);
             },
             "GROUP_COUNTS is at address");
+    expect_dispatch_refused(
+            [this](args_t &args, indices_t &, indices_t &) {
+                args[MXDNN_ARG_SRC] = memory(memory::desc({32}, dt::bf16, tag::a), eng);
+            },
+            "SRC has 1 dimensions; 2 are needed");
+    const memory elsewhere(memory::desc({1, 32}, dt::bf16, tag::ab), engine::for_target("cuda:sm_90"));
+    expect_dispatch_refused([&](args_t &args, indices_t &, indices_t &) { args[MXDNN_ARG_SRC] = elsewhere; },
+            "SRC is memory of another engine");
     // One row, all of whose columns are one element: two bytes.
     expect_dispatch_refused(
             [this](args_t &args, indices_t &, indices_t &) {
