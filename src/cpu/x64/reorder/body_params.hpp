@@ -28,6 +28,7 @@ using decoded_mx_types = decoded_types<type_list<>, mx_element_types>::type;
 
 // Blocks that are processed together: four lines of reorder_max_length, or one of each of reorder_max_lines.
 constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), reorder_max_lines);
+static_assert(most_blocks % 32 == 0); // some loops have steps of 32 blocks
 
 struct blocks_t {
     alignas(64) uint32_t amax[most_blocks]; // magnitude bits

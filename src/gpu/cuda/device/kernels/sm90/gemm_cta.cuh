@@ -179,8 +179,7 @@ struct gemm_cta_t {
     __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
 
     static constexpr int panels_each = shared_t::panels_each;
-    // The sums of a thread's panels: columns c and c + 8 of the 16 of its warp, rows r and r + 1 of every
-    // eight.
+    // The sums of a thread's panels: columns c and c + 8 of its warp's 16, rows r and r + 1 of every 8.
     using sums_t = float[panels_each][width / 2];
 
     // Signals that a warp has read a stage. All lanes arrive, so that the weight reads of each are known to
@@ -480,8 +479,7 @@ struct gemm_cta_t {
         }
     }
 
-    // A consumer without a panel does this instead of multiplying unused data, which would take power from
-    // the others.
+    // A consumer without a panel does this: multiplying unused data would take power from the others.
     __device__ __forceinline__ void rest(ring_t &ring) const {
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             ptx::barrier_wait(full + 8 * ring.slot, ring.round);
