@@ -9,6 +9,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/threading.hpp"
 #include "cpu/x64/gradient/word_rows.hpp"
+#include "cpu/x64/matmul_plan.hpp"
 #include "cpu/x64/moe/simd_moe_route.hpp"
 #include "cpu/x64/reorder/reorder_kernels.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
@@ -58,7 +59,8 @@ void gradient_conf_t::book(scratch_parts_t &scratch, int threads) const {
 reason_t configure(gradient_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const reason_t may = may_run(p, isa);
     if (!may.ok()) return may;
-    const bool wants_pairs = p.src.dt != mxdnn_f32 && p.src.dt != mxdnn_f16;
+    const bool wants_pairs = p.src.dt != mxdnn_f32 && p.src.dt != mxdnn_f16
+                             && preferred_compute(isa, cpu_family()) != mxdnn_f32;
     if (wants_pairs) c.gemm = find_kernel(kernel_kind_t::gemm, isa, mxdnn_data_type_undef, {}, mxdnn_bf16);
     c.pairs = c.gemm && !c.gemm->on_tiles;
     if (!c.pairs) c.gemm = find_kernel(kernel_kind_t::gemm, isa, mxdnn_data_type_undef, {}, mxdnn_f32);
