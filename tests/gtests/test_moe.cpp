@@ -27,6 +27,11 @@ struct Moe : public testing::Test {
     memory of(const memory::dims &dims, dt type, std::vector<T> &v) const {
         return memory(memory::desc(dims, type, dims.size() == 1 ? tag::a : tag::ab), eng, v.data());
     }
+    // At addresses where nothing is, for sizes that are refused.
+    memory never_read(const memory::dims &dims, dt type) const {
+        return memory(memory::desc(dims, type, dims.size() == 1 ? tag::a : tag::ab), eng,
+                reinterpret_cast<void *>(uintptr_t(1) << 40));
+    }
     static memory::desc matrix(dim rows, dim cols, dt type) {
         return memory::desc({rows, cols}, type, tag::ab);
     }
@@ -265,6 +270,8 @@ TEST_F(Moe, RouteArgumentsThatDoNotFit) {
                 mxdnn_invalid_arguments, with(MXDNN_ARG_GATHER_IDX, of({T * k}, dt::s32, ids)), "overlaps");
         EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_SCATTER_IDX, of({T * k}, dt::s32, order)),
                 "SCATTER_IDX");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_SRC, never_read({dim(1) << 30, E}, dt::f32)),
+                "1073741824 tokens", "s32");
         EXPECT_EQ(ids, std::vector<int32_t>(ids.size(), -9));
         EXPECT_OK(execute(prim, good));
     } while (pd.next_impl());
@@ -310,6 +317,23 @@ TEST_F(Moe, PermuteProblemsThatAreNone) {
     other.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0);
     other.set_element_packing(MXDNN_ARG_DST, mxdnn::element_packing::dense);
     EXPECT_REFUSED(mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 32, other), "packing");
+    EXPECT_REFUSED(mxdnn_invalid_arguments,
+            make(matrix(20, 64, dt::f6_e2m3), matrix(512, 64, dt::f6_e2m3), 2, 4, 32, other),
+            "packing of src and dst differ");
+    other = attr(1, 32, false);
+    other.set_scales(MXDNN_ARG_DST, 3, {1, 16}, dt::f8_e4m3);
+    EXPECT_REFUSED(mxdnn_invalid_arguments,
+            make(matrix(20, 64, dt::f4_e2m1), matrix(512, 64, dt::f4_e2m1), 2, 4, 32, other),
+            "of src and dst differ");
+    other = mxdnn::primitive_attr();
+    other.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 32, other), "src has dynamic scales", "static");
+    mxdnn::post_ops po;
+    po.append_sum(1.f);
+    other = mxdnn::primitive_attr();
+    other.set_post_ops(po);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, 8, other), "no post-ops");
     EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, 8, attr(1, 32, false)), "bf16");
     EXPECT_EQ(pd, nullptr);
 }
@@ -323,18 +347,25 @@ TEST_F(Moe, PermuteRefusesHostileCountsBeforeItWrites) {
     do {
         SCOPED_TRACE(pd.impl_info_str());
         const moe_permute prim(pd);
-        const auto with = [&](std::vector<int32_t> counts) {
-            return execute(prim,
-                    {{MXDNN_ARG_SRC, of({10, D}, dt::bf16, src)}, {MXDNN_ARG_DST, of({16, D}, dt::bf16, dst)},
-                            {MXDNN_ARG_GROUP_COUNTS, of({2, 2}, dt::s32, counts)},
-                            {MXDNN_ARG_GROUP_OFFSETS, of({2}, dt::s32, offsets)},
-                            {MXDNN_ARG_PERMUTED_IDX, of({16}, dt::s32, idx)}});
+        const auto good = [&](std::vector<int32_t> &counts) {
+            return args_t{{MXDNN_ARG_SRC, of({10, D}, dt::bf16, src)},
+                    {MXDNN_ARG_DST, of({16, D}, dt::bf16, dst)},
+                    {MXDNN_ARG_GROUP_COUNTS, of({2, 2}, dt::s32, counts)},
+                    {MXDNN_ARG_GROUP_OFFSETS, of({2}, dt::s32, offsets)},
+                    {MXDNN_ARG_PERMUTED_IDX, of({16}, dt::s32, idx)}};
         };
+        const auto with = [&](std::vector<int32_t> counts) { return execute(prim, good(counts)); };
         EXPECT_REFUSED(mxdnn_invalid_arguments, with({1, -1, 2, 3}), "GROUP_COUNTS[0, 1]", "-1");
         EXPECT_REFUSED(mxdnn_invalid_arguments, with({1, 1, 2, 7}), "11 rows", "10");
         EXPECT_REFUSED(
                 mxdnn_invalid_arguments, with({INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}), "2147483647");
         EXPECT_REFUSED(mxdnn_invalid_arguments, with({INT32_MIN, 0, 0, 0}), "-2147483648");
+        for (const int arg : {MXDNN_ARG_SRC, MXDNN_ARG_DST}) {
+            std::vector<int32_t> counts(4);
+            args_t args = good(counts);
+            args[arg] = never_read({dim(1) << 31, D}, dt::bf16);
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, args), "has 2147483648 rows", "s32");
+        }
         EXPECT_EQ(dst, before);
         EXPECT_EQ(offsets, std::vector<int32_t>(2, -9));
         EXPECT_EQ(idx, std::vector<int32_t>(16, -9));
@@ -389,17 +420,21 @@ TEST_F(Moe, UnpermuteProblemsThatAreNone) {
 TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
     constexpr dim D = 8, T = 2, k = 2, rows = 5;
     std::vector<uint16_t> src = random_bf16(rows * D, 1), dst(T * D, 0x1234);
-    std::vector<float> weights(T * k, 1.f);
+    std::vector<float> weights(T * k + 1, 1.f); // the last is of rows that do not follow each other
     const auto before = dst;
     moe_unpermute::primitive_desc pd(eng, matrix(runtime, D, dt::bf16), matrix(runtime, D, dt::bf16));
     do {
         SCOPED_TRACE(pd.impl_info_str());
         const moe_unpermute prim(pd);
-        const auto with = [&](std::vector<int32_t> idx, bool weighted = true) {
-            args_t args = {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)},
+        const auto good = [&](std::vector<int32_t> &idx) {
+            return args_t{{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)},
                     {MXDNN_ARG_DST, of({T, D}, dt::bf16, dst)},
-                    {MXDNN_ARG_PERMUTED_IDX, of({dim(idx.size())}, dt::s32, idx)}};
-            if (weighted) args[MXDNN_ARG_TOPK_WEIGHTS] = of({T, k}, dt::f32, weights);
+                    {MXDNN_ARG_PERMUTED_IDX, of({dim(idx.size())}, dt::s32, idx)},
+                    {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)}};
+        };
+        const auto with = [&](std::vector<int32_t> idx, bool weighted = true) {
+            args_t args = good(idx);
+            if (!weighted) args.erase(MXDNN_ARG_TOPK_WEIGHTS);
             return execute(prim, args);
         };
         EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, 4, -1, -1}), "PERMUTED_IDX[2] is 4", "-1 to 3");
@@ -411,6 +446,25 @@ TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
         // Without weights a row has one entry.
         EXPECT_REFUSED(
                 mxdnn_invalid_arguments, with({0, 2, -1, -1, -1}, false), "PERMUTED_IDX[1] is 2", "-1 to 1");
+        const auto replaced = [&](int arg, const memory &m) {
+            std::vector<int32_t> idx(rows, -1);
+            args_t args = good(idx);
+            args[arg] = m;
+            return execute(prim, args);
+        };
+        for (const dim columns : {dim(0), dim(1) << 17})
+            EXPECT_REFUSED(mxdnn_invalid_arguments,
+                    replaced(MXDNN_ARG_TOPK_WEIGHTS, never_read({T, columns}, dt::f32)),
+                    "TOPK_WEIGHTS have " + std::to_string(columns) + " columns");
+        const memory apart(memory::desc({T, k}, dt::f32, memory::dims{3, 1}), eng, weights.data());
+        EXPECT_REFUSED(mxdnn_invalid_arguments, replaced(MXDNN_ARG_TOPK_WEIGHTS, apart),
+                "TOPK_WEIGHTS have strides 3x1", "2x1");
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                replaced(MXDNN_ARG_SRC, never_read({dim(1) << 31, D}, dt::bf16)),
+                "2147483648 rows for 2 tokens with 2 choices", "s32");
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                replaced(MXDNN_ARG_DST, never_read({dim(1) << 30, D}, dt::bf16)),
+                "5 rows for 1073741824 tokens with 2 choices", "s32");
         EXPECT_EQ(dst, before);
         EXPECT_OK(with({3, -1, 0, 1, 2}));
         // Weights of bf16 are the same numbers here.
@@ -418,10 +472,9 @@ TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
         std::vector<uint16_t> half(T * k, to_bf16(1.f));
         std::vector<int32_t> idx = {3, -1, 0, 1, 2};
         dst = before;
-        EXPECT_OK(execute(prim,
-                {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)}, {MXDNN_ARG_DST, of({T, D}, dt::bf16, dst)},
-                        {MXDNN_ARG_PERMUTED_IDX, of({rows}, dt::s32, idx)},
-                        {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::bf16, half)}}));
+        args_t args = good(idx);
+        args[MXDNN_ARG_TOPK_WEIGHTS] = of({T, k}, dt::bf16, half);
+        EXPECT_OK(execute(prim, args));
         EXPECT_EQ(dst, summed);
         EXPECT_OK(with({1, -1, 0, -1, -1}, false));
         EXPECT_TRUE(std::equal(dst.begin(), dst.begin() + D, src.begin() + 2 * D));
