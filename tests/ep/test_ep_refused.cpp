@@ -99,6 +99,69 @@ TEST_F(refused_test, arguments_of_one_rank) {
             "SRC has strides");
 }
 
+TEST_F(refused_test, rows_that_are_sent_without_indices) {
+    begin();
+    ep::layer::desc d = desc();
+    d.max_tokens = d.max_rows + 1;
+    const ep::layer wide(comm, d);
+    rows_t src(size_t(d.max_tokens * c.hidden));
+    std::vector<int32_t> counts(size_t(d.experts));
+    counts[0] = int32_t(d.max_tokens);
+    expect_refused(
+            [&] {
+                ep::step(wide).execute(stage::dispatch, forward, s,
+                        {{MXDNN_ARG_SRC, wrap(eng, {d.max_tokens, c.hidden}, dt::bf16, src)},
+                                {MXDNN_ARG_GROUP_COUNTS, wrap(eng, {d.experts}, dt::s32, counts)}});
+            },
+            "SRC has " + std::to_string(d.max_tokens) + " rows, all of which are sent; max_rows is");
+    run(step);
+}
+
+TEST_F(refused_test, packed_rows) {
+    begin(dt::f8_e4m3);
+    rows_t src;
+    std::vector<int32_t> counts, gather;
+    const ep::layer::desc d = desc();
+    step.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
+    mxdnn::primitive_attr mxfp8;
+    mxfp8.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
+    const memory packed(memory::desc::packed(eng, {d.max_rows * ranks, c.hidden}, dt::f8_e4m3, mxfp8), eng);
+    expect_refused(
+            [&] {
+                step.execute(stage::permute, forward, s, {{MXDNN_ARG_SRC, packed}});
+            },
+            "permute forward: SRC is neither a plain nor a grouped tensor");
+    run(step);
+}
+
+TEST_F(refused_test, gradients_of_rows_that_were_not_kept) {
+    begin();
+    rows_t src, dy = mine().dy;
+    std::vector<int32_t> counts, gather;
+    step.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
+    step.execute(stage::combine, backward, s, {{MXDNN_ARG_SRC, wrap(eng, {sent(), c.hidden}, dt::bf16, dy)}});
+    step.execute(stage::unpermute, backward, s);
+    expect_refused([&] { step.execute(stage::experts, backward, s); },
+            "experts backward: permute forward has not written to the workspace in this pass");
+    run(step);
+}
+
+TEST_F(refused_test, numbers_that_are_none_and_null_pointers) {
+    begin();
+    const auto execute = [&](int stage, int direction) {
+        ep::wrap_c_api(mxdnn_ep_execute(
+                step.get(), mxdnn_ep_stage_t(stage), mxdnn_ep_direction_t(direction), s.get(), 0, nullptr));
+    };
+    expect_refused([&] { execute(5, mxdnn_ep_forward); }, "mxdnn_ep_execute: stage is 5, which is no stage");
+    expect_refused([&] { execute(mxdnn_ep_permute, 2); }, "direction is 2, which is no direction");
+    mxdnn_ep_layer_t none = nullptr;
+    expect_refused(
+            [&] { ep::wrap_c_api(mxdnn_ep_layer_create(&none, comm.get(), nullptr, MXDNN_MEMORY_ALLOCATE)); },
+            "desc is a null pointer");
+    EXPECT_EQ(none, nullptr);
+    run(step);
+}
+
 TEST_F(refused_test, lists_of_arguments_of_one_rank) {
     using list_t = std::vector<mxdnn_exec_arg_t>;
     const std::pair<const char *, void (*)(list_t &, int &)> wrong[] = {
@@ -215,7 +278,8 @@ TEST_F(refused_test, stages_out_of_order) {
     rows_t src;
     std::vector<int32_t> counts, gather;
     step.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
-    expect_refused([&] { step.execute(stage::experts, forward, s); }, "the stage before has not written it");
+    expect_refused([&] { step.execute(stage::experts, forward, s); },
+            "experts forward: SRC is not passed, and the stage before has not written it");
     expect_refused(
             [&] { step.execute(stage::unpermute, backward, s); }, "the stage before has not written it");
     run(step);
@@ -235,8 +299,10 @@ TEST_F(refused_test, stages_out_of_order) {
             "the next one of this stage is 0");
     in_chunks.execute_chunk(stage::dispatch, forward, 0, s, dispatch_args(src, counts, gather));
     in_chunks.execute_chunk(stage::permute, forward, 0, s);
-    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 1, s); }, "have not been sent");
-    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 2, s); }, "the layer has 2");
+    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 1, s); },
+            "permute forward: the rows of chunk 1 have not been sent");
+    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 2, s); },
+            "permute forward: chunk is 2; the layer has 2");
 
     d = desc();
     d.backward_type = mxdnn_data_type_undef;
@@ -340,8 +406,12 @@ TEST_F(refused_test, descriptors) {
     refused([](ep::layer::desc &d) { d.backward_type = mxdnn_f4_e2m1; }, "backward_type is 14");
     refused([](ep::layer::desc &d) { d.hidden = 48, d.forward_type = mxdnn_f8_e4m3; }, "hidden is 48; rows");
     refused([](ep::layer::desc &d) { d.hidden = 3, d.forward_type = mxdnn_f8_e4m3; }, "hidden is 3; rows");
+    ep::layer::desc d = desc();
+    d.experts = 3 * ranks;
+    d.chunks = 2;
+    expect_refused([&] { ep::layer(comm, d); }, "chunks is 2; it has to divide the 3 local experts");
     if (ranks > 1) {
-        ep::layer::desc d = desc();
+        d = desc();
         d.experts++;
         expect_refused([&] { ep::layer(comm, d); }, "has to be a multiple of the");
     }
@@ -355,6 +425,10 @@ TEST_F(refused_test, communicators) {
     expect_refused(
             [&] { ep::communicator(eng, ep::transport::nccl, null, 1000); }, "of another kind than NCCL");
     expect_refused([&] { ep::communicator(eng, ep::transport::mpi, 'c', 1000); }, "size is 1; an MPI_Comm");
+    const engine device = engine::for_target("cuda:sm_90");
+    if (!MXDNN_EP_NCCL)
+        expect_refused([&] { ep::communicator(device, ep::transport::nccl, 'c', 1000); },
+                "this build of the library has no transport over NCCL");
 }
 
 } // namespace
