@@ -63,6 +63,7 @@ def check_lost(case: Case) -> None:
     """Refused, and with --requantise the bytes that the values have when they are packed."""
     store(case)
     refuses("--requantise", "pack", "in.safetensors", "out2.safetensors")
+    refuses("codes that no format holds: 1", "pack", "in.safetensors", "out2.safetensors", "--codes-only")
     plain = {name: ("F32", shape, bits(values)) for name, (shape, values) in case.expected.items()}
     write("plain.safetensors", plain)
     for form in ("mxfp8", "nvfp4", "int4_zp"):
@@ -95,7 +96,7 @@ def check_refusals() -> None:
 
     cases = {c.name: c for c in layouts.all_cases()}
     gptq, awq, ct = cases["GPTQ, zero points"], cases["AWQ"], cases["pack-quantized, zero points"]
-    mx, nv = cases["torchao, mxfp4"], cases["compressed-tensors nvfp4"]
+    mx, nv, hqq = cases["torchao, mxfp4"], cases["compressed-tensors nvfp4"], cases["HQQ, 4 bits, axis 1"]
     args = ("pack", "in.safetensors", "never")
 
     def pack_refused(words: str) -> None:
@@ -145,6 +146,8 @@ def check_refusals() -> None:
         pack_refused("finite and above zero")
     changed(nv, "l.weight_global_scale", shape=[2], raw=struct.pack("<2f", 1, 1))
     pack_refused("must have one number")
+    changed(hqq, "h.nbits", shape=[2], raw=struct.pack("<2i", 4, 4))
+    pack_refused("must have at most 1 numbers")
     changed(mx, "net.0._weight_scale", shape=[5, 150])
     pack_refused("must have the shape [150, 5]")
     for text, words in (
@@ -177,6 +180,31 @@ def check_refusals() -> None:
     write("in.safetensors", tensors)
     run("pack", "in.safetensors", "out.safetensors", "--exclude", "q_proj")
     assert read("out.safetensors")[0]["m.q_proj.g_idx"][2] == shuffled
+
+
+def check_other_names() -> None:
+    """Tensors beside a scale that are no codes, and names that only look like codes, are copied."""
+    codes = ("U8", [32, 32], bytes(range(256)) * 4)
+    others = {
+        "i.weight": ("I32", [4, 4], bytes(64)),
+        "i.weight_scale": ("U8", [4, 4], bytes(16)),
+        "u.weight": codes,
+        "u.weight_scale": ("F32", [1], bits([1])),
+        "v.weight": ("F8_E4M3", [32], bytes(32)),
+        "v.weight_scale": ("F32", [1], bits([1])),
+        "w_qdata": codes,
+        "w.x_qdata": codes,
+        "w._qdata": codes,
+    }
+    write("in.safetensors", {"l.weight": ("F32", [32, 32], bytes(4096)), **others})
+    run("pack", "in.safetensors", "out.safetensors")
+    out = read("out.safetensors")[0]
+    assert {name: out.get(name) for name in others} == others, out
+    # Two names for one layer.
+    scales = ("U8", [32, 1], bytes([127] * 32))
+    blocks = ("U8", [32, 1, 16], bytes(512))
+    write("in.safetensors", {"x_blocks": blocks, "x_scales": scales, "x.blocks": blocks, "x.scales": scales})
+    refuses("would be packed as 'x', as others would", "pack", "in.safetensors", "never")
 
 
 def check_transposed() -> None:
@@ -228,6 +256,7 @@ def main() -> None:
         (check_lost if case.loss else check_kept)(case)
         print(case.name)
     check_refusals()
+    check_other_names()
     check_transposed()
     print("mxdnn-pack on layouts: all passed")
 

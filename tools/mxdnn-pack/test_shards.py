@@ -99,7 +99,8 @@ def check_nothing_is_replaced() -> None:
         assert open(f"kept/{name}").read() == "mine"
         shutil.rmtree("kept")
     refuses("is there already", "pack", "in", "in")
-    refuses("is the input itself", "pack", "in", "in/model-00001-of-00003.safetensors")
+    for name in ("model-00001-of-00003.safetensors", INDEX):
+        refuses("is the input itself", "pack", "in", f"in/{name}")
     refuses("cannot make the folder", "pack", "in", "absent/never")
     refuses(
         "File too large",
