@@ -85,7 +85,7 @@ def kinds():
 
 def combining():
     """(first, last, class) of code points whose canonical combining class is not 0."""
-    first = None
+    first, was = None, 0
     for c in range(0x110001):
         ccc = u.combining(chr(c)) if c < 0x110000 else 0
         if first is not None and ccc != was:

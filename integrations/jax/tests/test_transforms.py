@@ -80,7 +80,7 @@ def test_a_new_batch_size_needs_no_new_weights():
 @pytest.mark.parametrize("activation", [None, *_activation.NAMES])
 @pytest.mark.parametrize("gate_layout", ["halves", "interleaved"])
 def test_gradients(activation, gate_layout):
-    if gate_layout == "interleaved" and not activation in exact.GATED:
+    if gate_layout == "interleaved" and activation not in exact.GATED:
         pytest.skip("has no gate")
     x, bias, (packed,) = exact.random("x", 2, 3, K), exact.random("b", N), weights("w")
     values = mxdnn_jax.unpack(packed, "float32")

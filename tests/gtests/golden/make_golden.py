@@ -391,7 +391,7 @@ def make():
     for note, options, version in ((f"type=bf16 recipe={recipe}", kind + text, 1), ("type=bf16", kind, 1),
                                    (f"recipe={recipe}", text, 1), ("later=1", later + much_later, 1),
                                    (f"type=bf16 recipe={recipe} later=1", kind + text + later + much_later, 1),
-                                   ("later=1", b"", 2), (f"type=bf16 later=1", kind + later, 7),
+                                   ("later=1", b"", 2), ("type=bf16 later=1", kind + later, 7),
                                    ("later=1", option(1, struct.pack("<H", 0x7777)) + text, 1)):
         blobs.append(f"kind=packed {words(mxfp4, WHOLE)} {note} "
                      f"blob={blob_packed(mxfp4, WHOLE, size, size, options, version).hex()}")
