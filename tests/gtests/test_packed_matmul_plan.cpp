@@ -258,6 +258,8 @@ TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
     EXPECT_EQ(width(256), 16);
     EXPECT_EQ(width(512), 32);
     EXPECT_EQ(width(1024), 48);
+    EXPECT_EQ(width(1280), 48); // two blocks for few
+    EXPECT_EQ(width(1536), 96); // two of 48 for half of them
     EXPECT_EQ(width(2048), 96);
     EXPECT_EQ(width(3072), 128);
     EXPECT_EQ(width(4096), 144);
