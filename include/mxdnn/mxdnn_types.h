@@ -170,7 +170,7 @@ typedef enum {
 typedef enum {
     mxdnn_accumulation_mode_strict = 0,  /**< f32 */
     mxdnn_accumulation_mode_relaxed = 1, /**< less than f32, where such kernels are faster */
-    mxdnn_accumulation_mode_any = 2,     /**< as relaxed */
+    mxdnn_accumulation_mode_any = 2,     /**< less than relaxed, where such kernels are faster */
     mxdnn_accumulation_mode_s32 = 3,     /**< only for oneDNN's sake; no kernel takes it */
     mxdnn_accumulation_mode_f32 = 4,     /**< as strict */
     mxdnn_accumulation_mode_f16 = 5      /**< only for oneDNN's sake; no kernel takes it */

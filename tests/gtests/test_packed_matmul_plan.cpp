@@ -248,9 +248,9 @@ TEST(packed_matmul_plan, rows_of_fp8) {
 // Weights in n64_f4 are multiplied in FP8 for any number of rows, in blocks as wide as most groups need.
 TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
     const auto width = [](int64_t tokens) {
-        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132);
+        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132, false);
         EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
-        EXPECT_TRUE(is_f4(p.shape));
+        EXPECT_TRUE(is_f4(p.shape) && !keeps_sums(p.shape));
         EXPECT_EQ(p.grid, 132);
         return f4_width(p.shape);
     };
@@ -266,7 +266,31 @@ TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
     EXPECT_EQ(width(5120), 192); // a block for most groups, where 144 would need two
     EXPECT_EQ(width(7168), 128); // two blocks for most
     EXPECT_EQ(width(8192), 144); // two blocks for nearly all
-    EXPECT_EQ(plan_f4_matmul(0, 6, 1, 2).grid, 1);
+    EXPECT_EQ(plan_f4_matmul(0, 6, 1, 2, false).grid, 1);
+}
+
+// Where sums may stay in the tensor cores, they do where that takes less time: not with few rows, and not
+// where a block of 192 rows spares a second one.
+TEST(packed_matmul_plan, sums_that_stay_in_the_tensor_cores) {
+    for (const int64_t tokens : {1, 64, 256, 512, 1024, 1536, 2048, 2560, 4608, 5120, 5632}) {
+        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132, true);
+        EXPECT_FALSE(keeps_sums(p.shape)) << tokens;
+        EXPECT_EQ(p.shape, plan_f4_matmul(4 * tokens, 5760, 128, 132, false).shape) << tokens;
+    }
+    const auto width = [](int64_t tokens) {
+        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132, true);
+        EXPECT_TRUE(keeps_sums(p.shape)) << tokens;
+        return f4_width(p.shape);
+    };
+    EXPECT_EQ(width(3072), 144);
+    EXPECT_EQ(width(4096), 144);
+    EXPECT_EQ(width(6144), 256);
+    EXPECT_EQ(width(7168), 256);
+    EXPECT_EQ(width(8192), 144); // two blocks for nearly all
+    // Never elsewhere.
+    for (int64_t rows = 1; rows < 100000; rows += 97)
+        for (const int groups : {1, 8, 128})
+            EXPECT_FALSE(keeps_sums(plan_f4_matmul(rows, 5760, groups, 132, false).shape));
 }
 
 TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {

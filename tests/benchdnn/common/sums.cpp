@@ -43,7 +43,8 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     a.bf16_rows = a.bf16_products || a.bf16_values;
     a.rounded_int4 = impl_name == "cuda:sm_90";
     a.f16_weights = impl_name == "cublaslt:f16";
-    a.fp8_sums = impl_name == "cublaslt:f8_e4m3" || impl_name == "cuda:sm_90:f8_e4m3";
+    a.kept_sums = impl_name == "cuda:sm_90:f8_e4m3";
+    a.fp8_sums = a.kept_sums || impl_name == "cublaslt:f8_e4m3";
     return a;
 }
 
@@ -77,18 +78,29 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
     const bool row_scale = t.src.dt == mxdnn_s8 && t.src.quant.block >= t.K; // applied to sums
     if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine && !row_scale)
         per_product += a.bf16_products ? u_bf16 : u32;
-    // 32 products and the sum so far at a time, four times.
-    if (a.fp8_sums) per_product += 4 * 33 * std::ldexp(1., -13);
+    // 32 products and the sum so far at a time, each cut off below the largest of them. Sums of four such
+    // steps are below the magnitudes of their products; a sum that is kept is what it is, and what it lost.
+    const double cut = 33 * std::ldexp(1., -13), per_stage = a.fp8_sums ? 4 * cut : 0;
+    const bool keeps = a.kept_sums && t.any;
     const double lost = std::ldexp(1., -134);
     constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
 
     const size_t N = sums.size();
     std::vector<double> sum(N), bound(N), magnitudes(N); // of weights
+    std::vector<double> largest(N), lost_of_kept(N);
     double largest_x = 0, all_x = 0;
     for (int64_t k = 0; k < t.K; k++) {
         largest_x = std::max(largest_x, std::fabs(x[k]));
         all_x += std::fabs(x[k]);
         const double *wv = w.value.data() + size_t(k) * N, *wm = w.magnitude.data() + size_t(k) * N;
+        if (keeps)
+            for (size_t n = 0; n < N; n++) {
+                if (k % 32 == 0) {
+                    lost_of_kept[n] += cut * largest[n];
+                    largest[n] = std::fabs(sum[n]) + lost_of_kept[n];
+                }
+                largest[n] = std::fmax(largest[n], std::fabs(x[k] * wv[n]));
+            }
         for (size_t n = 0; n < N; n++) {
             sum[n] += x[k] * wv[n];
             bound[n] += std::fabs(x[k]) * wm[n];
@@ -96,7 +108,8 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
         }
     }
     for (size_t n = 0; n < N; n++) {
-        sums[n] = {sum[n], per_product * bound[n] + double(t.K + 1) * tiny};
+        const double short_sums = std::fmax(per_stage * bound[n], lost_of_kept[n] + cut * largest[n]);
+        sums[n] = {sum[n], per_product * bound[n] + short_sums + double(t.K + 1) * tiny};
         if (a.bf16_products) sums[n].e += double(t.K) * flushed * (std::max(1., scale) + largest_x);
         if (a.bf16_values) sums[n].e += lost * (all_x + magnitudes[n]);
         if (std::isinf(sum[n])) sums[n] = {sum[n], 0, true};

@@ -23,6 +23,7 @@ values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx);
 struct arithmetic_t {
     bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
     bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
+    bool kept_sums = false;     // or those of all products are, where sum_types_t::any
     bool bf16_values = false;   // what is below 2^-133 of a value of a block is lost
     bool f16_weights = false;   // int4 weights are rounded to f16
     bool rounded_int4 = false;  // int4 weights of many rows may be rounded to sum_types_t::int4_as
@@ -39,6 +40,7 @@ struct sum_types_t {
     bool fpmath_bf16 = false;
     int64_t K = 0;
     mxdnn_data_type_t int4_as = mxdnn_data_type_undef; // undef: int4 weights are exact
+    bool any = false;                                  // the accumulation mode
 };
 
 // sums[n] = sum over k of x[k] * w[k][n], within its bound. `scale`: the largest of the row of the source, by

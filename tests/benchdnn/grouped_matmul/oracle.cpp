@@ -76,7 +76,8 @@ std::vector<interval_t> expected(
     const bool scattered = p.scatter != scatter_t::none;
     const size_t dst_rows = size_t(r.dst_rows);
     std::vector<interval_t> result(dst_rows * columns, scattered ? interval_t{0, 0} : untouched);
-    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), p.K};
+    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), p.K, mxdnn_data_type_undef,
+            p.sums == mxdnn_accumulation_mode_any};
     std::vector<double> x(K);
     std::vector<interval_t> row(N);
     std::vector<int> met(dst_rows, 0);

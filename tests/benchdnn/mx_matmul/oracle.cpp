@@ -43,7 +43,8 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
     const size_t nd = p.nd();
     const int64_t M = p.M(), K = p.K(), N = p.N(), dst_n = p.dst.back();
     std::vector<interval_t> result;
-    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), K, int4_as(p)};
+    const sum_types_t types{
+            p.src_type, p.wei_type, p.rounds_rows(), K, int4_as(p), p.sums == mxdnn_accumulation_mode_any};
     std::vector<int64_t> batch(p.dst.begin(), p.dst.end() - 2);
     if (batch.empty()) batch.push_back(1);
     for_each(batch, [&](const int64_t *b) {

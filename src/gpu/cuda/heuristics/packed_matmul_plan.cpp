@@ -191,8 +191,9 @@ struct f4_cost_t {
     double least, each, of_row;
 };
 constexpr f4_cost_t f4_costs[] = {{0., 955., 1.9}, {0., 965., 1.9}, {1020., 720., 14.}, {1550., 1185., 7.9},
-        {1750., 1290., 6.9}, {1900., 1385., 7.}, {2300., 970., 12.}};
-static_assert(std::size(f4_costs) == f4_count, "one for each variant");
+        {1750., 1290., 6.9}, {1900., 1385., 7.}, {2300., 970., 12.}, {1760., 1500., 4.1},
+        {2480., 1920., 7.5}};
+static_assert(std::size(f4_costs) == f4_all, "one for each variant");
 
 double f4_block_cost(int variant, double rows) {
     const f4_cost_t &c = f4_costs[variant - gemm_f4_first];
@@ -273,10 +274,11 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
     return {kernel_id_t::sm90_gemm, gemm_fp8, 1, int(grid) * pair};
 }
 
-matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
+matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count, bool any) {
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     candidate_t best{{kernel_id_t::sm90_gemm, gemm_f4_first, 1, 1}, 1e300};
     for (int v = gemm_f4_first; is_f4(v); v++) {
+        if (keeps_sums(v) && !any) continue;
         const int width = f4_width(v), panels = f4_panels(width);
         const double cost = spread.mean([&](int64_t of_group) {
             const int64_t blocks = div_up(of_group, width);
@@ -298,6 +300,7 @@ std::string to_string(const matmul_plan_t &p) {
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
                    : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
                    : is_f4(v)                           ? "gemm_f4:" + std::to_string(f4_width(v)) + "wide"
+                                        + (keeps_sums(v) ? ":kept" : "")
                    : is_narrow(v)
                            ? "gemm_narrow:" + std::to_string(narrow_shape(v).width) + "wide:parts"
                                      + std::to_string(narrow_shape(v).parts)

@@ -81,6 +81,9 @@ bool is_gate(const post_op_t &o) {
 
 } // namespace
 
+// Whether sums of FP8 may stay in the tensor cores.
+static bool allows_any_sums(const problem_t &p) { return p.attr.accumulation == mxdnn_accumulation_mode_any; }
+
 packed::value_type_t value_type_of(data_type_t dt) {
     switch (dt) {
     case mxdnn_f32: return packed::value_type_t::f32;
@@ -105,7 +108,8 @@ static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
 packed::matmul_plan_t plan_packed(
         const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups, bool fp8) {
     const int64_t N = dim_from_end(p.weights, 1);
-    if (is_for_fp8(p.weights)) return packed::plan_f4_matmul(rows, N, int(groups), sm_count_of(p));
+    if (is_for_fp8(p.weights))
+        return packed::plan_f4_matmul(rows, N, int(groups), sm_count_of(p), allows_any_sums(p));
     if (fp8 && packed::fp8_pays(rows, int(groups)))
         return packed::plan_fp8_matmul(rows, N, int(groups), sm_count_of(p));
     const packed::tiling_t t = tiling_of(p.weights);
@@ -168,7 +172,8 @@ status_t prepare_packed_kernels(
         return prepare_variants(id, packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p)));
     };
     if (is_for_fp8(p.weights))
-        return prepare_variants(kernels.gemm, {packed::gemm_f4_first, packed::f4_count});
+        return prepare_variants(kernels.gemm,
+                {packed::gemm_f4_first, allows_any_sums(p) ? packed::f4_all : packed::f4_count});
     const bool leaves = leaves_int4(kernels, p), takes = !leaves || rounds_int4(kernels, p);
     for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
         if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix) && (id != kernels.gemm || takes))

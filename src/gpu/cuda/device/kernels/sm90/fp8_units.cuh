@@ -59,6 +59,11 @@ struct fp8_block_scales_t {
     }
 };
 
+// A stage, among those of an item.
+struct fp8_stage_t {
+    bool has_second_tile, is_first, is_last;
+};
+
 // A unit: 64 columns of the weights and 128 rows of K. `codes_t` says what consumers need to know of its
 // scales (the facts about it), and how they decode it. The largest block is e2m1 * 2^highest. is_e5m2: it
 // becomes f8_e5m2, not f8_e4m3. apart: see begin().
@@ -198,13 +203,15 @@ struct fp8_unit_t : codes_t {
     using typename codes_t::facts_t;
     using typename codes_t::unit_t;
 
-    // A warp computes the facts about `count` panels, with one tile or two.
+    struct memory_t {}; // nothing is remembered from stage to stage
+    // A warp computes the facts about `count` panels, from `first` of `panels` on.
     template <int count, typename facts_of_t>
-    __device__ static __forceinline__ void look_at_scales(
-            const facts_of_t &facts_of, const uint32_t (&panel)[count], int lane, bool second) {
+    __device__ static __forceinline__ void look_at_scales(const facts_of_t &facts_of,
+            const uint32_t (&panel)[count], int first, int panels, int lane, const fp8_stage_t &stage,
+            memory_t &) {
         fp8_block_scales_t s[count];
 #pragma unroll
-        for (int p = 0; p < count; p++) s[p] = fp8_block_scales_t(panel[p], lane, second);
+        for (int p = 0; p < count; p++) s[p] = fp8_block_scales_t(panel[p], lane, stage.has_second_tile);
 #pragma unroll
         for (int p = 0; p < count; p++) {
             facts_t &to = facts_of(panel[p]);
@@ -212,6 +219,9 @@ struct fp8_unit_t : codes_t {
             to.largest[lane] = s[p].factors(codes_t::highest);
             to.set_one_by_one(lane, __any_sync(~0u, s[p].special()));
         }
+        if (lane == 0)
+            for (int p = 0; p < count; p++)
+                if (first + p >= panels) facts_of(panel[p]).is_unused();
     }
 
     // ptxas serialises products (C7511) unless, for three consumers, sums begin with a value, and code for so

@@ -19,6 +19,7 @@ template <typename format>
 const built_t<gemm_args_t> *gemm_variant(int v);        // gemm_*.cu
 const built_t<gemm_args_t> *gemm_of_fp8();              // gemm_fp8.cu
 const built_t<gemm_args_t> *gemm_of_f4(int v);          // gemm_f4.cu
+const built_t<gemm_args_t> *gemm_of_f4_kept(int v);     // gemm_f4_kept.cu
 const built_t<gemm_args_t> *gemm_narrow_variant(int v); // gemm_narrow.cu
 // gemm_int4_*.cu
 template <gemm_variants::int4_t types>
@@ -44,7 +45,11 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
     }
     if (is_narrow(v))
         return f.decoder == decoder_t::mxfp4 ? gemm_narrow_variant(v - gemm_narrow_first) : nullptr;
-    if (is_f4(v)) return f.decoder == decoder_t::mxfp4 ? gemm_of_f4(v - gemm_f4_first) : nullptr;
+    if (is_f4(v)) {
+        const int i = v - gemm_f4_first;
+        if (f.decoder != decoder_t::mxfp4) return nullptr;
+        return keeps_sums(v) ? gemm_of_f4_kept(i - f4_count) : gemm_of_f4(i);
+    }
     if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)

@@ -2,11 +2,11 @@
 // Matmul for many rows of the source: bound by the tensor cores.
 //
 // A CTA is a producer warpgroup and two consumer warpgroups, or four where rows are few. A work item is four
-// panels of 64 columns (three with as many consumers, gemm_shared.cuh), a block of up to `width` rows of the
-// source, and a share of K. Wide blocks leave a consumer registers for the sums of one panel only: then two
-// CTAs of a cluster have two panels each, and send each other half of the source rows. Wide, because a weight
-// is decoded once for all rows of a block: that costs time where the tensor cores wait for it, and power
-// where they do not.
+// panels of 64 columns (three or two with as many consumers, gemm_shared.cuh), a block of up to `width` rows
+// of the source, and a share of K. Wide blocks leave a consumer registers for the sums of one panel only:
+// then two CTAs of a cluster have two panels each, and send each other half of the source rows. Wide, because
+// a weight is decoded once for all rows of a block: that costs time where the tensor cores wait for it, and
+// power where they do not.
 //
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
@@ -14,7 +14,8 @@
 // wgmma reads. A warpgroup that starts wgmma with A in registers stands still until the last one of them has
 // begun, so what hides decoding is the other consumers' wgmma more than its own.
 //
-// Rows of f8_e4m3 meet MXFP4 weights at the rate of FP8 (fp8_units.cuh); their stages have 128 rows of K.
+// Rows of f8_e4m3 meet MXFP4 weights at the rate of FP8 (fp8_units.cuh, fp8_kept.cuh); their stages have 128
+// rows of K.
 //
 // Where there are fewer items than multiprocessors, several CTAs share the K of one, and put their sums where
 // sum_parts.cuh adds them up.
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
             if (warp < shared_t::weight_warps)
                 cta.produce_weights(
                         kernel_args.source_map, warp, lane, position, block, items.panel_group(at));
-            else if (!shared_t::three && threadIdx.x == shared_t::weight_warps * 32) {
+            else if (!shared_t::lone && threadIdx.x == shared_t::weight_warps * 32) {
                 if (pair > 1 && items.is_apart(at))
                     cta.template produce_rows<1>(kernel_args.source_map, position, block);
                 else

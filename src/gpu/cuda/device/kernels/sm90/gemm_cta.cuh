@@ -70,7 +70,7 @@ struct gemm_cta_t {
     }
 
     // Copies the weights of an item, every other stage. `position` counts the stages of all items before it.
-    // With three consumers one warp copies all stages, and the source rows, too.
+    // With lone consumers one warp copies all stages, and the source rows, too.
     __device__ void produce_weights(const void *map, int warp, int lane, int position,
             const row_block_t &block, int panel_group) const {
         using namespace ptx;
@@ -96,7 +96,7 @@ struct gemm_cta_t {
             if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
             __syncwarp();
             if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
-            if constexpr (shared_t::three) {
+            if constexpr (shared_t::lone) {
                 if (lane == 0) {
                     const int boxes = shared_t::box_rows == width
                                               ? 1
@@ -144,6 +144,7 @@ struct gemm_cta_t {
         using unit = typename shared_t::fp8_unit_t;
         constexpr int count = shared_t::panels / warps;
         const int panels = panel_map.slots(panel_group);
+        typename unit::memory_t memory;
         ring_t ring(position);
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(full + 8 * ring.slot, ring.round);
@@ -152,11 +153,8 @@ struct gemm_cta_t {
                 panel[p] = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
                            + (warp * count + p) * shared_t::slot_bytes;
             unit::template look_at_scales<count>(
-                    [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, lane,
-                    has_second_tile(s));
-            if (lane == 0)
-                for (int p = 0; p < count; p++)
-                    if (warp * count + p >= panels) facts_of(panel[p]).is_unused();
+                    [&](uint32_t panel) -> auto & { return facts_of(panel); }, panel, warp *count, panels,
+                    lane, {has_second_tile(s), s == stage_begin, s == stage_end - 1}, memory);
             if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)
@@ -398,11 +396,11 @@ struct gemm_cta_t {
             named_barrier(k::team_barrier + team, shared_t::team);
             constexpr int at_once = 2; // rows_out is a multiple of this many steps
             // Three panels have more members for one of gates than a step has rows.
-            const int r_step = shared_t::three ? min(shared_t::team / quads, k::rows_out / at_once)
-                                               : shared_t::team / quads,
+            const int r_step = shared_t::lone ? min(shared_t::team / quads, k::rows_out / at_once)
+                                              : shared_t::team / quads,
                       end = min(k::rows_out, block.rows - r0);
             for (int r = member / quads; r < end; r += at_once * r_step) {
-                if (shared_t::three && member / quads >= r_step) break;
+                if (shared_t::lone && member / quads >= r_step) break;
                 const float *at = out + r * shared_t::out_pitch + panel_map.slot_column(quad);
                 columns.template store<at_once>(args, block.first + r0 + r, r_step, block.first + r0 + end,
                         at, at + up, r_step * shared_t::out_pitch);
@@ -495,10 +493,7 @@ struct gemm_cta_t {
         if constexpr (less > 0) {
             if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows, stage_begin, panels);
         }
-        if constexpr (shared_t::by_blocks) {
-            multiply_blocks<rows>(*this, ring, sum);
-            return stage_end;
-        } else if constexpr (shared_t::fp8) {
+        if constexpr (shared_t::fp8) {
             multiply_fp8<rows>(*this, ring, sum);
             return stage_end;
         } else {

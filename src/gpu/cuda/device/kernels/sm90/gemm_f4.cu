@@ -27,8 +27,8 @@ const built_t<gemm_args_t> *gemm_of_f4(int v) {
     static const built_t<gemm_args_t> list[] = {built<f4_e5m2_t, 0>(), built<f4_e5m2_t, 1>(),
             built<f4_e5m2_t, 2>(), built<f4_by_products_t, 3>(), built<f4_by_products_t, 4>(),
             built<f4_by_tables_t, 5>(), built<f4_by_tables_t, 6>()};
-    static_assert(std::size(list) == std::size(f4_widths), "one for each");
-    return v < int(std::size(list)) ? &list[v] : nullptr;
+    static_assert(std::size(list) == f4_count, "one for each");
+    return v < f4_count ? &list[v] : nullptr;
 }
 
 } // namespace packed

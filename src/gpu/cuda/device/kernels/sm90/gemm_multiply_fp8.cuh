@@ -26,7 +26,7 @@ __device__ __forceinline__ uint32_t first_panel_of(const gemm_cta_t<format, widt
 
 // From codes with the scales of their blocks, which warps of the producer have looked at.
 template <int rows, typename format, int width>
-__device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &cta,
+__device__ __forceinline__ void multiply_units(const gemm_cta_t<format, width> &cta,
         typename gemm_cta_t<format, width>::ring_t &ring, typename gemm_cta_t<format, width>::sums_t &sum) {
     using namespace ptx;
     using k = gemm_t;
@@ -66,6 +66,50 @@ __device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &ct
         unit::template keep_apart<rows>();
     }
     unit::template keep_apart<rows>();
+}
+
+// The same with sums that stay in the tensor cores.
+template <int rows, typename format, int width>
+__device__ __forceinline__ void multiply_kept(const gemm_cta_t<format, width> &cta,
+        typename gemm_cta_t<format, width>::ring_t &ring, typename gemm_cta_t<format, width>::sums_t &sum) {
+    using namespace ptx;
+    using k = gemm_t;
+    using shared_t = gemm_shared_t<format, width>;
+    using unit = typename shared_t::fp8_unit_t;
+    static_assert(shared_t::panels_each == 1, "a unit is a stage");
+    const int thread = threadIdx.x % k::group;
+    // From lane 0, as above.
+    const uint32_t own = first_panel_of(cta), full = __shfl_sync(~0u, cta.full, 0), told = cta.told(full),
+                   seen = full + (cta.seen - cta.full);
+    const auto panel = [&] { return own + ring.slot * shared_t::stage_bytes; };
+    const auto b = [&] {
+        return __shfl_sync(~0u, wgmma::b_descriptor(cta.stages + ring.slot * shared_t::stage_bytes), 0);
+    };
+    float2 units = make_float2(1.f, 1.f);
+    int s = cta.stage_begin;
+#pragma unroll 1
+    for (; s < cta.stage_end; s++, ring.next()) {
+        barrier_wait(seen + 8 * ring.slot, ring.round);
+        const uint32_t source = b(), facts = panel() + shared_t::packed_bytes;
+        const kept_mode_t mode = unit::mode(facts);
+        if (__builtin_expect(mode != kept_goes_on, 0)) {
+            unit::template scale<rows / 2>(sum[0], unit::changes(facts, thread));
+            if (mode == kept_one_by_one) break;
+        }
+        if (s == cta.stage_end - 1) units = unit::units(facts, thread);
+        unit::template multiply_all<rows>(sum[0], facts, panel(), source, thread);
+        cta.tell_read(ring.slot, full, told);
+    }
+    // In a loop of its own, because ptxas would serialise products (C7511).
+#pragma unroll 1
+    for (; s < cta.stage_end; s++, ring.next()) {
+        barrier_wait(seen + 8 * ring.slot, ring.round);
+        typename unit::part_t part;
+        unit::begin(part);
+        unit::template multiply_one_by_one<rows>(sum[0], part, panel(), b(), thread, cta.has_second_tile(s));
+        cta.tell_read(ring.slot, full, told);
+    }
+    unit::template scale<rows / 2>(sum[0], units);
 }
 
 // From codes without scales: the sums of each block of K meet them. A block is decoded while the one before
@@ -142,6 +186,18 @@ __device__ __forceinline__ void multiply_blocks(const gemm_cta_t<format, width> 
             stage(std::false_type());
         cta.tell_read(ring.slot, full, told);
     }
+}
+
+template <int rows, typename format, int width>
+__device__ __forceinline__ void multiply_fp8(const gemm_cta_t<format, width> &cta,
+        typename gemm_cta_t<format, width>::ring_t &ring, typename gemm_cta_t<format, width>::sums_t &sum) {
+    using shared_t = gemm_shared_t<format, width>;
+    if constexpr (shared_t::by_blocks)
+        multiply_blocks<rows>(cta, ring, sum);
+    else if constexpr (shared_t::kept)
+        multiply_kept<rows>(cta, ring, sum);
+    else
+        multiply_units<rows>(cta, ring, sum);
 }
 
 } // namespace packed

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "gpu/cuda/device/kernels/sm90/fp8_units.cuh"
+#include "gpu/cuda/device/kernels/sm90/fp8_kept.cuh"
 #include "gpu/cuda/device/mma/decode_f4_e5m2.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/packed/work_list.cuh"
-#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/gemm_f4.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -51,19 +51,21 @@ struct gemm_shared_t {
     static constexpr bool by_blocks = std::is_same_v<format, f4_e5m2_t>,
                           searches = !std::is_void_v<fp8_unit_t>, fp8 = by_blocks || searches;
     static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
-    // Three consumers with a panel each: the registers of four would not hold sums of FP8 beside those in
-    // f32, and those of two that have two panels hide less latency.
     static constexpr bool by_products = std::is_same_v<format, f4_by_products_t>,
-                          three = by_products || std::is_same_v<format, f4_by_tables_t>;
+                          by_tables = std::is_same_v<format, f4_by_tables_t>,
+                          kept = std::is_same_v<format, f4_kept_t>;
+    // Three consumers with a panel each: the registers of four would not hold sums of FP8 beside those in
+    // f32, and those of two that have two panels hide less latency. Two where blocks are widest.
+    static constexpr bool lone = by_products || by_tables || kept;
     // CTAs of a cluster that have the same source rows, and send them to each other.
-    static constexpr int pair = three ? 1 : gemm_pair(width), panels = three ? 3 : 4 / pair;
-    static constexpr int panels_each = width <= 64 || pair == 2 || three ? 1 : 2,
+    static constexpr int pair = lone ? 1 : gemm_pair(width), panels = lone ? f4_panels(width) : 4 / pair;
+    static constexpr int panels_each = width <= 64 || pair == 2 || lone ? 1 : 2,
                          consumer_groups = panels / panels_each;
     static_assert(width % k::row_step == 0 && width * panels_each <= 288, "sums fill the registers");
     static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
-    // A team has two panels, or all three. In shared memory a row has 4 floats more than columns, so that the
-    // lanes of a fragment write to different banks.
-    static constexpr int team_panels = three ? 3 : 2, teams = panels / team_panels,
+    // A team has two panels, or those of all lone consumers. In shared memory a row has 4 floats more than
+    // columns, so that the lanes of a fragment write to different banks.
+    static constexpr int team_panels = lone ? panels : 2, teams = panels / team_panels,
                          team_groups = consumer_groups / teams, team = team_groups * k::group,
                          out_pitch = team_panels * k::panel_columns + 4;
     // Rows of a tensor copy.
@@ -72,19 +74,19 @@ struct gemm_shared_t {
     // number at launch: an equal share of 65536 for every thread, in steps of 8. (A thread that asks for more
     // waits forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr bool widest = width > 256;
+    static constexpr bool widest = width > 256 || (lone && consumer_groups == 2);
     // Warps of the producer that copy weights, and that look at scales.
-    static constexpr int weight_warps = three ? 1 : k::weight_warps, scale_warps = three ? 3 : 1;
+    static constexpr int weight_warps = lone ? 1 : k::weight_warps, scale_warps = lone ? panels : 1;
     static_assert(panels % scale_warps == 0, "the same panels for each");
-    static constexpr bool widest_three = three && width > 144;
+    static constexpr bool widest_three = consumer_groups == 3 && width > 144;
     static constexpr int producer_registers = consumer_groups == 4 || widest_three ? 32
                                               : widest                             ? 40
                                                                                    : 56,
-                         consumer_registers = consumer_groups == 4 ? 112
-                                              : widest_three       ? 160
-                                              : three              ? 152
-                                              : widest             ? 232
-                                                                   : 224;
+                         consumer_registers = consumer_groups == 4   ? 112
+                                              : widest_three         ? 160
+                                              : consumer_groups == 3 ? 152
+                                              : widest               ? 232
+                                                                     : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
@@ -94,7 +96,7 @@ struct gemm_shared_t {
     static constexpr int factor_sets = searches ? (width > 144 ? 5 : width == 144 ? 6 : 9) : consumer_groups;
     // Tables that decode weights, for those of n64_f4. (Without them ptxas would serialise products of
     // n64_b4: C7511.)
-    static constexpr int tables = searches && !by_products ? f4_lookup_t::tables : 0;
+    static constexpr int tables = searches && !by_products && !kept ? f4_lookup_t::tables : 0;
     struct head_t {
         // A pair of CTAs has `empty` for the rows of both. Weights come when their own CTA has `read` them.
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
