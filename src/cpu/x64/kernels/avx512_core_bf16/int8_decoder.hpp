@@ -3,6 +3,7 @@
 // int8_weights_t, with its offset added.
 #pragma once
 
+#include "common/formats/format_list.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/jit/jit_base.hpp"
 
