@@ -94,6 +94,16 @@ run bash -c "set -o pipefail; '$root/scripts/verbose-to-bench' '$scratch/many' |
 expect_status "a closed pipe" 0
 [ "$output" = "# 1 execution, 0.5 ms" ] || wrong "a closed pipe: $output"
 
+# Logs of strangers: a terminal does not obey them, no problem is a word of another kind, and no number is too long.
+nines=$(printf '9%.0s' {1..400})
+printf '%s,0.5\n' "${line/src:/src:$'\x1b'[31m}" "${line/dst:bf16/dst:bf16$'\t'--mode=P}" "${line/dst:/dst:Ã}" \
+    "${line/20x64 /--batch=x }" >"$scratch/hostile"
+printf '%s,0.5\n' "${line/20x64 dst:bf16:blocked:ab:20x64/${nines}x4 dst:bf16:blocked:ab:1${nines//9/0}x4}" >>"$scratch/hostile"
+run "$root/scripts/verbose-to-bench" "$scratch/hostile"
+expect_status "logs of strangers" 0
+[ "$(grep -c 'no line of a verbose mxdnn reads so$' <<<"$output")" = 5 ] || wrong "logs of strangers: $output"
+if grep -q -e '^--' -e $'[\x1b\t]' <<<"$output"; then wrong "logs of strangers: $output"; fi
+
 # Bytes of any encoding are passed over, and half a line is no reason to end.
 printf '\377\376\nmxdnn_verbose,v1,primitive,exec,mx_matmul,jit:avx2,src:f32:blo\n' >"$scratch/half"
 printf 'mxdnn_verbose,v1,primitive,exec,mx_matmul,jit:avx2,src:f32:blocked:ab:4x4,,1\n' >>"$scratch/half"
