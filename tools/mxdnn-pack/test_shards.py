@@ -90,25 +90,25 @@ def check_round_trip() -> None:
     assert os.listdir("single") == ["model-00003-of-00003.safetensors"]
 
 
+def small_files() -> None:
+    """For a child: no file becomes larger than this."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+
 def check_nothing_is_replaced() -> None:
     for name in ("model-00002-of-00003.safetensors", INDEX):
         os.mkdir("kept")
         with open(f"kept/{name}", "w") as f:
             f.write("mine")
-        refuses("is there already", "pack", "in", "kept")
+        # Before anything is written.
+        refuses("is there already", "pack", "in", "kept", preexec_fn=small_files)
         assert open(f"kept/{name}").read() == "mine"
         shutil.rmtree("kept")
     refuses("is there already", "pack", "in", "in")
     for name in ("model-00001-of-00003.safetensors", INDEX):
         refuses("is the input itself", "pack", "in", f"in/{name}")
     refuses("cannot make the folder", "pack", "in", "absent/never")
-    refuses(
-        "File too large",
-        "pack",
-        "in",
-        "never",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)),
-    )
+    refuses("File too large", "pack", "in", "never", preexec_fn=small_files)
 
 
 def check_interruption() -> None:
