@@ -54,6 +54,7 @@ constexpr impl_list_item_t grouped_matmul_list[] = {
 };
 
 constexpr impl_list_item_t grouped_backward_weights_list[] = {
+        impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx512_core_amx>>(),
         impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx512_core_bf16>>(),
         impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx512_core>>(),
         impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx2>>(),

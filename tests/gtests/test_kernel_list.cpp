@@ -18,7 +18,8 @@ TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
                            : r.kind == kernel_kind_t::decode ? "_decode"
                            : r.kind == kernel_kind_t::gemm   ? "_gemm"
                            : r.kind == kernel_kind_t::many   ? "_many"
-                                                             : "_fused";
+                           : r.kind == kernel_kind_t::fused  ? "_fused"
+                                                             : "_gradient";
         EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
     });
 }

@@ -59,9 +59,10 @@ const char *kind_name(x64::kernel_kind_t k) {
     case x64::kernel_kind_t::decode: return "decode";
     case x64::kernel_kind_t::gemm: return "gemm";
     case x64::kernel_kind_t::many: return "many";
-    case x64::kernel_kind_t::fused: break;
+    case x64::kernel_kind_t::fused: return "fused";
+    case x64::kernel_kind_t::gradient: break;
     }
-    return "fused";
+    return "gradient";
 }
 
 // Weight formats with a column each, and the int4 forms that have no word of their own.

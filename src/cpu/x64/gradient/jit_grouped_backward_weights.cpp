@@ -61,9 +61,13 @@ reason_t configure(gradient_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!may.ok()) return may;
     const bool wants_pairs = p.src.dt != mxdnn_f32 && p.src.dt != mxdnn_f16
                              && preferred_compute(isa, cpu_family()) != mxdnn_f32;
-    if (wants_pairs) c.gemm = find_kernel(kernel_kind_t::gemm, isa, mxdnn_data_type_undef, {}, mxdnn_bf16);
-    c.pairs = c.gemm && !c.gemm->on_tiles;
-    if (!c.pairs) c.gemm = find_kernel(kernel_kind_t::gemm, isa, mxdnn_data_type_undef, {}, mxdnn_f32);
+    const auto find = [&](kernel_kind_t kind, data_type_t compute_dt) {
+        return find_kernel(kind, isa, mxdnn_data_type_undef, {}, compute_dt);
+    };
+    if (wants_pairs) c.gemm = find(kernel_kind_t::gradient, mxdnn_bf16);
+    if (wants_pairs && !c.gemm) c.gemm = find(kernel_kind_t::gemm, mxdnn_bf16);
+    c.pairs = c.gemm != nullptr;
+    if (!c.pairs) c.gemm = find(kernel_kind_t::gemm, mxdnn_f32);
     // Each ISA has its own list entry. If it has no kernel of its own here, the next entry is as good.
     if (!c.gemm || c.gemm->isa != isa)
         return no("kernels", c.gemm ? isa_name(c.gemm->isa) : "none", isa_name(isa));

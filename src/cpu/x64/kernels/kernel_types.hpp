@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The five kinds of matmul kernels, and the calls that they take.
+// The kinds of matmul kernels, and the calls that they take.
 //
-//   direct  a few rows of source times packed weights, decoded in registers   (few rows; on tiles any number)
-//   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
-//   gemm    a block of source rows times plain panels                          (many rows, step 2)
-//   many    as direct, for formats that have a direct kernel that is better for one or two rows
-//   fused   many rows of s8 times packed weights, for all rows in one call     (many rows, instead of both)
+//   direct    a few rows of source times packed weights, decoded in registers (few rows; on tiles any number)
+//   decode    one panel of packed weights to a plain panel in cache            (many rows, step 1)
+//   gemm      a block of source rows times plain panels                        (many rows, step 2)
+//   many      as direct, for formats that have a direct kernel that is better for one or two rows
+//   fused     many rows of s8 times packed weights, for all rows in one call   (many rows, instead of both)
+//   gradient  as gemm on tiles, whole groups of 32 rows; sums only             (gradients of weights)
 //
 // All of them read the source in the kernel's compute type (f32, or bf16 for the ISAs with bf16
 // dot products), rows padded with zeros to whole steps of 32, and leave f32 sums. Rows are contiguous;
@@ -24,7 +25,7 @@ namespace x64 {
 constexpr int panel_columns = 16;
 constexpr int k_step = 32; // the source is padded to whole steps
 
-enum class kernel_kind_t { direct, decode, gemm, many, fused };
+enum class kernel_kind_t { direct, decode, gemm, many, fused, gradient };
 
 // Kernels that use tiles: what they do with decoded panels.
 enum class decoded_t {
@@ -93,7 +94,7 @@ struct decode_args_t {
 struct gemm_args_t {
     const void *src;    // [rows][k] of the compute type
     int64_t src_stride; // bytes between rows
-    const void *wei;    // results of decode, `panels` of them
+    const void *wei;    // results of decode, or panels in their form, `panels` of them
     int64_t wei_stride; // bytes between panels
     int64_t k;          // rows of the panels, a multiple of 32
     float *acc;         // [rows][panels * 16]

@@ -13,6 +13,7 @@ namespace impl {
 namespace x64 {
 
 kernel_make_t make_avx512_core_amx_direct, make_avx512_core_amx_kept, make_avx512_core_amx_fused_int8;
+kernel_make_t make_avx512_core_amx_gradient;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
@@ -26,6 +27,7 @@ inline constexpr kernel_row_t avx512_core_amx_rows[] = {
     on_tiles(keeps({"avx512_core_amx_many_s8",    cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int8,      96, {1, 2, 4}, make_avx512_core_amx_direct})),
     // The generated code is the same for any number of rows.
     on_tiles({"avx512_core_amx_fused_int8_f4",    cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_s8,   takes_mxfp4,     1,  {2},       make_avx512_core_amx_fused_int8}),
+    {"avx512_core_amx_gradient",                  cpu_isa_t::avx512_core_amx, kernel_kind_t::gradient, mxdnn_bf16, takes_any,     64, {2},       make_avx512_core_amx_gradient},
 };
 // clang-format on
 
