@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <immintrin.h>
 
 #include "common/backward_weights_exec.hpp"
 #include "common/formats/format_list.hpp"
@@ -119,6 +120,7 @@ struct jit_grouped_backward_weights_base_t::run_t {
     const memory_t &diff_weights;
     const grouped_operand_t &left, &right;
     const reorder_kernels_t &kernels;
+    const bool around; // whether results bypass the caches
     uint32_t *buffer;
     const parts_t parts{c.block};
     const int64_t rows_of_dword = c.pairs ? 2 : 1;
@@ -233,7 +235,10 @@ struct jit_grouped_backward_weights_base_t::run_t {
                 rows.to_f32(o.dt == mxdnn_data_type_undef ? md.dt : o.dt, to, 1, old, r.count);
                 rows.add_scaled(x, old, o.scale, float(o.zero_point), r.count);
             }
-            rows.from_f32(md.dt, x, to, 1, r.count);
+            if (around)
+                rows.from_f32_around(md.dt, x, to, r.count);
+            else
+                rows.from_f32(md.dt, x, to, 1, r.count);
         }
     }
 };
@@ -254,10 +259,12 @@ status_t jit_grouped_backward_weights_base_t::execute(const exec_ctx_t &ctx) con
         all += (group.rows + rows_of_storing) * tasks;
     });
     const int nthr = int(std::min<int64_t>(G * tasks, threads_of(ctx.stream, p.max_concurrency)));
+    // Sums that are added to are in the caches in any case.
+    const bool around = p.attr.post_ops.ops.empty() && size_of(diff_weights.md) / nthr > cache_sizes().l2 / 2;
     if (ctx.record) ctx.record->add_kernel(gemm_->name());
     parallel(ctx, nthr, [&](int ithr, int n) {
         run_t run{conf_, *gemm_, p, diff_weights, left, right,
-                conf_.gemm->isa == cpu_isa_t::avx2 ? reorder_kernels_avx2 : reorder_kernels_avx512,
+                conf_.gemm->isa == cpu_isa_t::avx2 ? reorder_kernels_avx2 : reorder_kernels_avx512, around,
                 ctx.scratch<uint32_t>(scratch_t::thread, ithr)};
         // The tasks that begin in the thread's share of the work.
         int64_t begin, end, at = 0;
@@ -277,6 +284,7 @@ status_t jit_grouped_backward_weights_base_t::execute(const exec_ctx_t &ctx) con
             }
             at += cost * tasks;
         });
+        if (around) _mm_sfence();
     });
     return mxdnn_success;
 }

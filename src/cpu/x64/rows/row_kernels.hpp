@@ -30,6 +30,8 @@ struct row_kernels_t {
     void (*to_f32)(data_type_t dt, const void *src, int64_t stride, float *out, int64_t n);
     // dst[i * stride] = x[i] rounded to f32, bf16 or f16 (nearest even).
     void (*from_f32)(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t n);
+    // The same with stride 1, around the caches; a fence has to follow.
+    void (*from_f32_around)(data_type_t dt, const float *x, void *dst, int64_t n);
     // dst[r][i] = x[r][i] * (scale * row_scales[r]) + bias[i], rounded as by from_f32
     void (*linear)(data_type_t dt, const linear_rows_t &rows);
     // out[i] = table[codes[i]] * scale

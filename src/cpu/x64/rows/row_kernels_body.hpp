@@ -87,6 +87,25 @@ void from_f32(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t
     }
 }
 
+void from_f32_around(data_type_t dt, const float *x, void *dst, int64_t n) {
+    constexpr int64_t line = 64;
+    const int64_t size = dt == mxdnn_f32 ? 4 : 2, step = line / size;
+    uint8_t *d = static_cast<uint8_t *>(dst);
+    // The first elements, up to a whole line, and the last ones.
+    const int64_t bytes_before = int64_t(-reinterpret_cast<uintptr_t>(d) % line),
+                  before = bytes_before % size == 0 ? bytes_before / size : n;
+    int64_t i = before < n ? before : n;
+    from_f32(dt, x, d, 1, i);
+    for (; i + step <= n; i += step) {
+        alignas(line) uint8_t values[line];
+        from_f32(dt, x + i, values, 1, step);
+        for (int64_t b = 0; b < line; b += 32)
+            _mm256_stream_si256(reinterpret_cast<__m256i *>(d + i * size + b),
+                    _mm256_load_si256(reinterpret_cast<const __m256i *>(values + b)));
+    }
+    from_f32(dt, x + i, d + i * size, 1, n - i);
+}
+
 // `convert` gets the address of a row of the destination, the scale, and the sums.
 template <typename F>
 MXDNN_INLINE void each_linear_row(const linear_rows_t &l, int64_t bytes, F convert) {
@@ -388,8 +407,8 @@ void blocks_to_s8(data_type_t dt, const void *x, const float *steps, uint8_t *co
 } // namespace
 
 extern const row_kernels_t MXDNN_ROW_KERNELS;
-const row_kernels_t MXDNN_ROW_KERNELS = {to_f32, from_f32, linear, decode, scale, add_scaled, eltwise, binary,
-        gated, sum, amax_bits, to_s8, amax_bits_of_blocks, blocks_to_s8};
+const row_kernels_t MXDNN_ROW_KERNELS = {to_f32, from_f32, from_f32_around, linear, decode, scale, add_scaled,
+        eltwise, binary, gated, sum, amax_bits, to_s8, amax_bits_of_blocks, blocks_to_s8};
 
 } // namespace x64
 } // namespace impl
