@@ -7,6 +7,7 @@
 
 #include "common/formats/quantize_block.hpp"
 #include "cpu/x64/gradient/gradient_plan.hpp"
+#include "cpu/x64/isa.hpp"
 #include "test_api_util.hpp"
 
 using namespace api_test;
@@ -240,6 +241,18 @@ struct BackwardWeights : public testing::Test {
         });
     }
 };
+
+// Results that bypass the caches of the one thread, from whole cache lines on and from between.
+TEST_F(BackwardWeights, LargeResults) {
+    mxdnn::set_max_concurrency(1);
+    const dim N = 512;
+    int turn = 0;
+    for (dt to : {dt::f32, dt::bf16, dt::f16})
+        for (tag order : {tag::abc, tag::acb}) {
+            const dim odd = turn++ % 2, K = mxdnn::impl::x64::cache_sizes().l2 / 2 / N / bytes_of(to) + 1;
+            check({{{1}, K + odd, N + odd}, dt::bf16, to, order});
+        }
+}
 
 TEST_F(BackwardWeights, EveryTypeAndOrder) {
     for (dt type : {dt::f32, dt::bf16, dt::f16, dt::f8_e4m3, dt::f8_e5m2})
