@@ -35,6 +35,9 @@ TEST(cuda_absent, files_that_are_not_the_library_are_named) {
     std::string why;
     EXPECT_EQ(cuda::open_library("/nonexistent/x.so", why), nullptr);
     EXPECT_NE(why.find("/nonexistent/x.so"), std::string::npos) << why;
+    why.clear();
+    EXPECT_EQ(cuda::open_library("/nonexistent/\x1b[31m.so", why), nullptr);
+    EXPECT_NE(why.find("/nonexistent/?[31m.so"), std::string::npos) << why;
     // Another project's library opens, but it has no table.
     why.clear();
     EXPECT_EQ(cuda::open_library("libm.so.6", why), nullptr);

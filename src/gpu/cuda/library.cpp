@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "common/shown.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace cuda {
@@ -50,7 +52,7 @@ const table_t *open_library(const std::string &path, std::string &why_not) {
         if (library) break;
         const char *text = dlerror();
         why_not =
-                std::string(file_name) + " cannot be opened (" + (text ? text : c.c_str())
+                std::string(file_name) + " cannot be opened (" + shown_path(text ? text : c)
                 + "); install mxdnn's component cuda beside libmxdnn, or name the file in MXDNN_CUDA_LIBRARY";
     }
     if (!library) return nullptr;
