@@ -66,7 +66,7 @@ public:
     }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int half, bool, F emit) {
         const Xbyak::Address from = j_.ptr[codes + offset + half * vec_t::bytes];
         // The low nibbles of a lane's bytes are rows 0 4 1 5, the high nibbles rows 2 6 3 7.
         j_.vpand(t_[0], nibble_, from);
@@ -129,7 +129,7 @@ public:
 
     // Where more codes follow, every second shift is a load from the next byte: shifts have a single port.
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int, bool more, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int, bool more, F emit) {
         for (int i = 0; i < 8; i++) {
             const reg_t &v = t_[1 + i % 2];
             if (i == 0 || (more && i % 2 == 0)) j_.vmovdqu32(t_[0], j_.ptr[codes + offset + i / 2]);
@@ -300,7 +300,7 @@ public:
         : f16_words_t<Vec>(j, regs, dt) {}
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int half, bool, F emit) {
         this->j_.vmovups(this->t_[0], this->j_.ptr[codes + offset + half * Vec::bytes]);
         this->four_rows(0, emit);
     }
@@ -321,7 +321,7 @@ public:
     }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int half, bool, F emit) {
         const auto vector = [&](int i) { return this->j_.ptr[codes + offset + i * 64 + half * Vec::bytes]; };
         for (int i = 0; i < 3; i++) {
             this->j_.vmovups(this->t_[0], vector(i)); // adjust() drops the top two bits
@@ -363,7 +363,7 @@ public:
     void load_constants() { j_.set_zero(zero_); }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int half, bool, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int half, bool, F emit) {
         j_.vmovups(t_[0], j_.ptr[codes + offset + half * Vec::bytes]);
         j_.vpunpcklbw(t_[1], zero_, t_[0]); // a lane per column: row 0 in byte 1, row 1 in byte 3
         j_.vpunpckhbw(t_[0], zero_, t_[0]);

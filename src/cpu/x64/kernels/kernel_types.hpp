@@ -42,7 +42,7 @@ struct kernel_params_t {
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
     int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
-    // f32 kernels with AVX-512: 4-bit weights are prefetched one tile ahead, not two, and loaded from every
+    // f32 kernels: weights are prefetched one tile ahead. With AVX-512, codes of 4 bits are loaded from every
     // byte, which is faster than shifts.
     bool fetches_near = false;
     decoded_t decoded = decoded_t::dropped;

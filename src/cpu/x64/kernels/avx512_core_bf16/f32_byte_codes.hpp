@@ -35,7 +35,7 @@ public:
     }
 
     template <typename F>
-    void unit(const Xbyak::Reg64 &codes, int offset, int, bool, F emit) {
+    void unit(const Xbyak::RegExp &codes, int offset, int, bool, F emit) {
         const Xbyak::RegExp at = codes + offset;
         for (int f = 0; f < decoder_->fetches(); f++) {
             decoder_->emit(f, {at, at /* nobody reads zero points */}, t_, t_[2], nullptr);
