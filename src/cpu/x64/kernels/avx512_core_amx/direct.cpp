@@ -36,12 +36,14 @@ public:
                               : next_panel_lines(group_ * n16_frame_t::panel_bytes(shape_) / all_steps_,
                                       p.rows, p.calls)) {
         zmm_pool_t pool;
+        if (loads_scales_) decoder_.take_scale_registers(pool);
         decoder_.take_registers(pool);
     }
 
 private:
     const bool keeps_; // stores decoded panels for further rows
     panel_decoder_t decoder_;
+    const bool loads_scales_ = decoder_.loads_scales(); // of tiles that are decoded in the fast way
     const packed_shape_t &shape_ = decoder_.shape();
     const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
     const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
@@ -59,7 +61,7 @@ private:
     const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10;
     const Reg64 next_ = wei_stride3_;       // with at most two panels: what is fetched of later ones
     const Reg64 place_ = r14;               // where the step that is decoded next goes
-    const Reg64 params_ = a_, block_ = rdx; // parameters of the step; of its block
+    const Reg64 params_ = a_, block_ = rdx; // parameters of the step, or its scales; parameters of its block
     const Reg64 steps_ = b_, ahead_ = c_;   // ahead_: codes of the first panel that are fetched
 
     // Stack: the ring and room to align it, unless panels are stored; converted parameters of the panels.
@@ -197,7 +199,8 @@ private:
     void begin(int rows, bool fast, bool in_routine = true) {
         Label exact, done;
         const auto convert = [&](bool fast_way) {
-            for (int p = 0; p < group_; p++)
+            if (fast_way && loads_scales_) mov(params_, codes_);
+            for (int p = 0; p < group_ && !(fast_way && loads_scales_); p++)
                 decoder_.convert(panel_at(codes_, p), params_ + p * decoder_.param_bytes(), rows, fast_way);
             if (!fast) return;
             way_t &way = fast_way ? fast_ : exact_;
@@ -223,8 +226,9 @@ private:
     // Decodes a step of `rows` rows, and multiplies the step that was decoded lag_steps_ earlier.
     void step(int rows, bool fast, bool multiplies) {
         const int fetches = decoder_.fetches(fast), half_bytes = decoder_.half_bytes();
+        const bool loads_scales = fast && loads_scales_;
         if (multiplies) products_place();
-        mov(block_, params_);
+        if (!loads_scales) mov(block_, params_);
         if (shape_.block > k_step) and_(block_, -64); // params_ is within the parameters of the block
         for (int i = 0; i < next_lines_; i++) prefetcht1(ptr[next_ + i * 64]);
         if (next_lines_ > 0) add(next_, next_lines_ * 64);
@@ -235,7 +239,8 @@ private:
                 if (i % fetches == 0) {
                     for (int b = 0; b < half_bytes; b += 64)
                         prefetcht0(ptr[panel_at(ahead_, p) + half * half_bytes + b]);
-                    if (half == 0 || decoder_.two_blocks())
+                    if (loads_scales && half == 0) decoder_.load_scales(panel_at(params_, p));
+                    if (!loads_scales && (half == 0 || decoder_.two_blocks()))
                         decoder_.load_params(block_ + p * decoder_.param_bytes() + half * 64, fast);
                 }
                 decoder_.fetch(i % fetches, panel_at(codes_, p) + half * half_bytes,
@@ -247,7 +252,7 @@ private:
         }
         add(codes_, 2 * half_bytes);
         add(ahead_, 2 * half_bytes);
-        add(params_, 64 * k_step / int(shape_.block));
+        add(params_, loads_scales ? panel_columns : 64 * k_step / int(shape_.block));
         next_place();
     }
 

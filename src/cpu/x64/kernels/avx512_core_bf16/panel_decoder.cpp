@@ -32,6 +32,14 @@ exponents_t exponents_of(data_type_t dt) {
 
 uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // for values that bf16 can represent
 
+// For the high bytes of both words of each column: which byte is its scale.
+struct columns_t {
+    uint8_t bytes[64] = {};
+    explicit columns_t(int first) {
+        for (int c = 0; c < panel_columns; c++) bytes[4 * c + 1] = bytes[4 * c + 3] = uint8_t(first + c);
+    }
+};
+
 // Larger than every exponent of an f8_e4m3 scale, so that the number to subtract is positive.
 constexpr int f8_exponent_shift = 16;
 
@@ -144,6 +152,12 @@ void panel_decoder_t::take_registers(zmm_pool_t &pool) {
     exact_->take_constants(pool, 0);
 }
 
+void panel_decoder_t::take_scale_registers(zmm_pool_t &pool) {
+    takes_scales_ = true;
+    from_ = pool.take();
+    columns_ = pool.take();
+}
+
 void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     if (int4_) {
         int4_->load_constants();
@@ -177,6 +191,11 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     // The bytes of a dword for converted powers of two: the high one of each word.
     j_.mov(temp, 0xaaaaaaaaaaaaaaaaull);
     j_.kmovq(j_.k4, temp);
+    if (!takes_scales_) return;
+    const uint8_t from = uint8_t(fast_ == scaling_t::subtract ? power_from() : -power_from());
+    const columns_t index(0);
+    j_.vmovdqa64(from_, j_.constant(from));
+    j_.vmovdqa64(columns_, j_.constant(index.bytes, sizeof(index.bytes)));
 }
 
 void panel_decoder_t::check(const RegExp &header, int rows, Xbyak::Label &slow, const Xbyak::Reg64 &temp) {
@@ -223,7 +242,7 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
     const Zmm &bytes = temps_[0], &t = temps_[1];
     for (int b = 0; b < blocks(rows); b++) {
         if (b % 4 == 0) {
-            const uint8_t from = uint8_t(fast_ == scaling_t::subtract ? highest_ : lowest_);
+            const uint8_t from = power_from();
             if (fast_ == scaling_t::subtract) {
                 j_.vmovdqa64(bytes, j_.constant(from));
                 j_.vpsubb(bytes, bytes, j_.ptr[header + b * panel_columns]);
@@ -232,9 +251,8 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
                 j_.vpsubb(bytes, bytes, j_.constant(from));
             }
         }
-        uint8_t index[64] = {};
-        for (int c = 0; c < panel_columns; c++) index[4 * c + 1] = index[4 * c + 3] = uint8_t(b % 4 * 16 + c);
-        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        const columns_t index(b % 4 * panel_columns);
+        j_.vmovdqa64(t, j_.constant(index.bytes, sizeof(index.bytes)));
         j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, bytes);
         j_.vpsrlw(t, t, 1);
         j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
@@ -314,6 +332,17 @@ void panel_decoder_t::load_params(const RegExp &at, bool fast) {
     if (int4_ && !fast) return int4_->load_params(at, at + kind_bytes());
     j_.vmovdqa64(scale_, j_.ptr[at]);
     if (fast && kinds_ == 2) j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
+}
+
+// See convert_powers().
+void panel_decoder_t::load_scales(const RegExp &scales) {
+    const Xbyak::Xmm bytes(scale_.getIdx()), from(from_.getIdx());
+    if (fast_ == scaling_t::subtract)
+        j_.vpsubb(bytes, from, j_.ptr[scales]);
+    else
+        j_.vpaddb(bytes, from, j_.ptr[scales]);
+    j_.vpermb(scale_ | j_.k4 | Xbyak::util::T_z, columns_, scale_);
+    j_.vpsrlw(scale_, scale_, 1);
 }
 
 int panel_decoder_t::fetches(bool fast) const {

@@ -48,6 +48,13 @@ public:
 
     // Loads the parameters of one block for the half steps that follow.
     void load_params(const Xbyak::RegExp &at, bool fast);
+    // Of tiles that are decoded in the fast way some kernels load the scales themselves, one block for each
+    // step of 32 rows, so that nothing is converted before a tile.
+    bool loads_scales() const {
+        return (fast_ == scaling_t::subtract || fast_ == scaling_t::add) && shape_.block == k_step;
+    }
+    void take_scale_registers(zmm_pool_t &pool);
+    void load_scales(const Xbyak::RegExp &scales);
     // Five registers that are free between half steps.
     Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : wei_[0]; }
     // Decodes 16 rows of codes to eight vectors. `rows` of them exist: any number from none to more than 16.
@@ -85,9 +92,12 @@ private:
     std::unique_ptr<int4_decoder_t> int4_; // used instead of exact_
 
     Xbyak::Zmm wei_[2], temp_, keep_, even_, odd_, scale_, second_, merge_, high_, bits_;
+    Xbyak::Zmm from_, columns_; // of load_scales(), if it is used
+    bool takes_scales_ = false;
     Xbyak::Zmm temps_[tile_params_t::temps];
 
     bool has_zero_points() const { return quant_.zp != zero_point_kind_t::none; }
+    uint8_t power_from() const { return uint8_t(fast_ == scaling_t::subtract ? highest_ : lowest_); }
     void convert_powers(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void convert_f8(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void convert_bf16(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
