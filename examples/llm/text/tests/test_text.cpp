@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizers, chat formats and the sampler: golden ids, rules, and files that are not as they should be.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "text/sampler.hpp"
 #include "text/splitter.hpp"
 #include "text/terminal_text.hpp"
+#include "text/text_model.hpp"
 #include "text/tokenizer_files.hpp"
 #include "text/utf8_stream.hpp"
 
@@ -282,6 +284,36 @@ TEST(Tokenizer, RefusesContradictions) {
     EXPECT_NE(parse("3").find("is no object"), std::string::npos);
     const std::string whole = small().dump();
     for (size_t size = 0; size < whole.size(); size++) EXPECT_NE(parse(whole.substr(0, size)), "") << size;
+}
+
+TEST(TextModel, FilesOfAFolder) {
+    std::string folder = testing::TempDir() + "text_modelXXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const auto write = [&](const char *name, const std::string &text) {
+        std::ofstream(folder + "/" + name, std::ios::binary) << text;
+    };
+    // Only the tokenizer has to be there.
+    write("tokenizer.json", small().dump());
+    text_model_t model = read_text_model(folder);
+    EXPECT_EQ(model.chat_template, "");
+    EXPECT_EQ(model.ends, ids_t());
+    write("config.json", R"({"eos_token_id": [9, 1000, -1, 18446744073709551615, "a"]})");
+    write("tokenizer_config.json",
+            R"({"chat_template": [1, {"name": "a"}, {"name": "default", "template": "named"}]})");
+    model = read_text_model(folder);
+    EXPECT_EQ(model.chat_template, "named");
+    EXPECT_EQ(model.ends, ids_t{9});
+    write("generation_config.json", R"({"eos_token_id": 8})");
+    write("chat_template.jinja", "of its own");
+    model = read_text_model(folder);
+    EXPECT_EQ(model.chat_template, "of its own");
+    EXPECT_EQ(model.ends, ids_t{8});
+    const auto refused = [&] { return failure([&] { read_text_model(folder); }); };
+    write("generation_config.json", "[]");
+    EXPECT_NE(refused().find("generation_config.json is no object"), std::string::npos) << refused();
+    write("chat_template.jinja", std::string((1 << 24) + 1, ' '));
+    EXPECT_NE(refused().find("has 16777217 bytes, more than 16777216"), std::string::npos) << refused();
+    std::filesystem::remove_all(folder);
 }
 
 TEST(Splitter, Patterns) {
