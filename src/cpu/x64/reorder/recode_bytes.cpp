@@ -2,6 +2,7 @@
 // The tables, by the scalar reference: with values whose scales and products are normal numbers.
 #include "cpu/x64/reorder/recode_bytes.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -43,9 +44,10 @@ constexpr int least_exponent() {
 
 } // namespace
 
-bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to) {
+bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to, bool with_vbmi) {
     const auto bits = [](const block_format_t &f) { return data_type_info(f.elem)->bits; };
     if (to.has_global || from.has_global) return false;
+    if (!with_vbmi && (bits(from) != 8 || to.elem != mxdnn_f4_e2m1)) return false;
     if (from.elem == mxdnn_f4_e2m1)
         return to.elem == from.elem
                && ((from.scale_dt == mxdnn_e8m0 && to.scale_dt == mxdnn_f8_e4m3)
@@ -108,6 +110,13 @@ void recode_bytes_t::fill_steps() {
                 if (!reaches(std::ldexp(magnitude_value<E>(m), s - scales_below), uint32_t(least), i)) break;
                 step_of_least[i][s] = uint8_t(m);
             }
+    // No bound lies between the two largest magnitudes of integers.
+    const auto reached = [](uint8_t step) { return uint8_t(std::min<int>(step, magnitudes) - 1); };
+    for (int i = 0; i < steps; i++) {
+        for (int m = 0; m < magnitudes; m++) entries[m][i] = reached(step[i][m]);
+        for (int s = 0; s < scales; s++) entries[magnitudes + s][i] = reached(step_of_least[i][s]);
+    }
+    for (int m = 0; m < magnitudes; m++) entries[m][steps] = scale[m];
 }
 
 template <typename E, typename D>

@@ -27,6 +27,9 @@ struct recode_bytes_t {
     // The same with the least scale of f8_e4m3: by the old scale, from 2^-scales_below on.
     static constexpr int scales = 64, scales_below = 32;
     alignas(64) uint8_t step_of_least[steps][scales];
+    // Both for vectors of fewer bytes, by the largest magnitude and then by the old scale: after which
+    // magnitude each step is reached, and the scale.
+    alignas(64) uint8_t entries[magnitudes + scales][steps + 1] = {};
     // Those under which magnitudes of f4_e2m1 become different codes, and one before them.
     static constexpr int nibble_scales = 16, first_nibble_scale = scales_below - 11;
 
@@ -48,7 +51,8 @@ struct recode_bytes_t {
     // scale.
     alignas(64) uint8_t code[2][2 * magnitudes] = {};
 
-    static bool takes(const block_format_t &from, const block_format_t &to);
+    // `with_vbmi`: whether the kernels of AVX-512 may run. Those of AVX2 take fewer formats.
+    static bool takes(const block_format_t &from, const block_format_t &to, bool with_vbmi);
     recode_bytes_t(const block_format_t &from, const block_format_t &to);
 
 private:
@@ -63,10 +67,10 @@ private:
 };
 
 // Packed tiles of some panels: whole blocks on both sides, and a multiple of 32 rows. `ahead`: bytes to the
-// next tile. False where a scale or a code has no rule here; tiles are then not complete. Needs AVX-512 and
-// VBMI.
-bool recode_bytes_of_panels(const recode_bytes_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to,
-        int64_t to_panel, int panels, int rows, int64_t ahead, write_t how);
+// next tile. False where a scale or a code has no rule here; tiles are then not complete.
+using recode_bytes_of_panels_t = bool(const recode_bytes_t &r, const uint8_t *from, int64_t from_panel,
+        uint8_t *to, int64_t to_panel, int panels, int rows, int64_t ahead, write_t how);
+recode_bytes_of_panels_t recode_bytes_of_panels_avx2, recode_bytes_of_panels_avx512; // this one needs VBMI
 
 } // namespace x64
 } // namespace impl

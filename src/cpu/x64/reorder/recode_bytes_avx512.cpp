@@ -465,8 +465,8 @@ recode_tile_t recode_tile_of(const block_format_t &to) {
 
 } // namespace
 
-bool recode_bytes_of_panels(const recode_bytes_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to,
-        int64_t to_panel, int panels, int rows, int64_t ahead, write_t how) {
+bool recode_bytes_of_panels_avx512(const recode_bytes_t &r, const uint8_t *from, int64_t from_panel,
+        uint8_t *to, int64_t to_panel, int panels, int rows, int64_t ahead, write_t how) {
     const bool around = goes_around512(how, to, to_panel);
     const recode_tile_t tile = r.from.scale_dt == mxdnn_f8_e4m3 ? recode_tile<nvfp4_to_mx_t>
                                : r.from.elem == mxdnn_f4_e2m1   ? recode_tile<mxfp4_to_nvfp4_t>

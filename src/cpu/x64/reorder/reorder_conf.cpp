@@ -180,16 +180,19 @@ int least_scale_of_bf16(data_type_t dt) {
     return std::max(least, 0);
 }
 
-// Whether kernels from packed codes to packed codes may run.
-bool may_recode(const reorder_conf_t &c, const problem_t &p) {
-    constexpr cpu_isa_t isa = cpu_isa_t::avx512_core_bf16; // the named set with VBMI
+// Whether tiles of packed codes may become those of other packed codes.
+bool may_recode(const reorder_conf_t &c) {
     const auto is_n16 = [](const reorder_side_conf_t &s) {
         return s.packed && s.panels.columns == reorder_lines && s.panels.tile_rows == recode_t::most_rows;
     };
+    return !c.given && is_n16(c.src) && is_n16(c.dst);
+}
+// Whether the kernels of AVX-512 that do so have the instructions that they need.
+bool may_use_vbmi(const reorder_conf_t &c, const problem_t &p) {
+    constexpr cpu_isa_t isa = cpu_isa_t::avx512_core_bf16; // the named set with VBMI
     const bool is_capped =
             p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(isa_of(*p.engine), isa);
-    return c.kernels->recode_panels && mayiuse(isa) && !is_capped && !c.given && is_n16(c.src)
-           && is_n16(c.dst);
+    return c.kernels == &reorder_kernels_avx512 && mayiuse(isa) && !is_capped;
 }
 bool recodes_nibbles(const reorder_conf_t &c) {
     return recode_t::takes(c.src.format) && recode_t::takes(c.dst.format)
@@ -224,11 +227,19 @@ reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const probl
         }
     }
     c.is_bf16 = becomes_words(conf.src.format);
-    if (may_recode(conf, p)) {
-        if (recode_bytes_t::takes(conf.src.format, conf.dst.format))
+    if (may_recode(conf)) {
+        const bool with_vbmi = may_use_vbmi(conf, p);
+        if (recode_bytes_t::takes(conf.src.format, conf.dst.format, with_vbmi)) {
             c.bytes = std::make_shared<const recode_bytes_t>(conf.src.format, conf.dst.format);
-        else
-            c.recodes = recodes_nibbles(conf);
+            c.recode_bytes = with_vbmi ? recode_bytes_of_panels_avx512 : recode_bytes_of_panels_avx2;
+        } else if (recodes_nibbles(conf)) {
+            // Without VBMI, values of f4_e2m1 take less time as words of AVX-512.
+            const bool by_words = conf.kernels == &reorder_kernels_avx512 && conf.src.dt == mxdnn_f4_e2m1;
+            if (with_vbmi)
+                c.recode_panels = reorder_kernels_avx512.recode_panels;
+            else if (!by_words)
+                c.recode_panels = reorder_kernels_avx2.recode_panels;
+        }
     }
     c.least_scale = conf.src.format.family == quant_family_t::mx ? least_scale_of_bf16(conf.src.dt) : 0;
     c.along_lines = !(conf.src.by_rows() || conf.dst.by_rows());

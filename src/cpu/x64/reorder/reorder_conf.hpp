@@ -61,9 +61,10 @@ struct requantise_conf_t {
     };
     way_t by_bf16, by_f32;
     bool is_bf16 = false;                        // at all
-    bool recodes = false;                        // codes of 4 bits become codes by tables
-    std::shared_ptr<const recode_bytes_t> bytes; // codes of 8 bits do so, if it is there
-    int least_scale = 0;                         // of e8m0, for bf16
+    recode_panels_t *recode_panels = nullptr;    // codes of 4 bits become codes by tables, if it is there
+    std::shared_ptr<const recode_bytes_t> bytes; // the same for codes of 8 bits
+    recode_bytes_of_panels_t *recode_bytes = nullptr;
+    int least_scale = 0; // of e8m0, for bf16
     bool along_lines = true;
     int lines = 0, length = 0;
 

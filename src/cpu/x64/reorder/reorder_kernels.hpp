@@ -154,6 +154,12 @@ struct recode_t {
     }
 };
 
+// Packed tiles of f4_e2m1 or s4 to those of another format, of some panels: whole blocks on both sides.
+// `ahead`: bytes to the next tile. False where a scale is none; tiles are then not complete. Not to be called
+// again once there are most_entries.
+using recode_panels_t = bool(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to,
+        int64_t to_panel, int panels, int rows, int64_t ahead, write_t how);
+
 // The order of codes in a panel of a layout. `rows` is a multiple of `row_step`. The codes of `row_step` rows
 // are contiguous in a tile.
 struct panel_codec_t {
@@ -243,11 +249,8 @@ struct reorder_kernels_t {
             const uint8_t *next, const line_params_t &params, float global, const panels_values_t &dst,
             write_t how);
 
-    // Packed tiles of f4_e2m1 or s4 to those of another format, of some panels: whole blocks on both sides.
-    // `ahead`: bytes to the next tile. False where a scale is none; tiles are then not complete. Needs VBMI.
-    // Not to be called again once there are most_entries.
-    bool (*recode_panels)(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to, int64_t to_panel,
-            int panels, int rows, int64_t ahead, write_t how);
+    // Needs VBMI if it is that of AVX-512.
+    recode_panels_t *recode_panels;
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;

@@ -12,6 +12,8 @@
 #include "cpu/x64/reorder/body_n16_tiles_avx512.hpp"
 #include "cpu/x64/reorder/body_quantise_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_recode_avx512.hpp"
+#else
+#include "cpu/x64/reorder/body_recode.hpp"
 #endif
 
 namespace mxdnn {
@@ -116,11 +118,11 @@ const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequan
         dequantise_rows, finite_amax, transpose, unpack_row, pack_row, panel_codecs,
         int(sizeof(panel_codecs) / sizeof(panel_codecs[0])), write_some, write_later, finish,
 #ifdef __AVX512BW__
-        quantise_panels, quantise_code_lines, dequantise_panels, dequantise_code_lines, recode_panels
+        quantise_panels, quantise_code_lines, dequantise_panels, dequantise_code_lines,
 #else
-        nullptr, nullptr, nullptr, nullptr, nullptr
+        nullptr, nullptr, nullptr, nullptr,
 #endif
-};
+        recode_panels};
 
 } // namespace x64
 } // namespace impl

@@ -42,7 +42,7 @@ void requantise_worker_t::read_globals() {
     recode_.to = to.conf().format;
     recode_.from_global = from.global();
     recode_.to_global = to.global();
-    recodes_ = c_.recodes && from.lines() * from.length() >= least_for_tables
+    recodes_ = c_.recode_panels && from.lines() * from.length() >= least_for_tables
                && recode_t::takes_global(recode_.from_global) && recode_t::takes_global(recode_.to_global);
     if (recodes_) recode_.forget();
 }
@@ -82,16 +82,23 @@ requantise_worker_t::way_t &requantise_worker_t::decode(dim_t line, dim_t pos, c
 bool requantise_worker_t::recode(dim_t line, dim_t pos, const item_t &next) {
     const reorder_side_t &from = by_f32_.decode.src(), &to = by_f32_.encode.dst();
     const int lines = int(std::min<dim_t>(c_.lines, from.lines() - line)),
-              rows = int(std::min<dim_t>(c_.length, from.length() - pos));
+              length = int(std::min<dim_t>(c_.length, from.length() - pos));
     if (lines % reorder_lines != 0
-            || rows % std::max({from.conf().format.block, to.conf().format.block, 32}) != 0)
+            || length % std::max({from.conf().format.block, to.conf().format.block, 32}) != 0)
         return false;
-    const uint8_t *const tile = from.tile(line, pos);
-    if (c_.bytes)
-        return recode_bytes_of_panels(*c_.bytes, tile, from.panel_bytes(), to.tile(line, pos),
-                to.panel_bytes(), lines / reorder_lines, rows, from.tile(next.line, next.pos) - tile, how_);
-    return by_f32_.decode.conf().kernels->recode_panels(recode_, tile, from.panel_bytes(), to.tile(line, pos),
-            to.panel_bytes(), lines / reorder_lines, rows, from.tile(next.line, next.pos) - tile, how_);
+    for (int done = 0; done < length; done += recode_t::most_rows) { // a tile of each panel
+        const dim_t p = pos + done;
+        const int rows = std::min(recode_t::most_rows, length - done), panels = lines / reorder_lines;
+        const uint8_t *const tile = from.tile(line, p);
+        uint8_t *const result = to.tile(line, p);
+        const int64_t ahead = from.tile(next.line, next.pos + done) - tile;
+        const bool all = c_.bytes ? c_.recode_bytes(*c_.bytes, tile, from.panel_bytes(), result,
+                                 to.panel_bytes(), panels, rows, ahead, how_)
+                                  : c_.recode_panels(recode_, tile, from.panel_bytes(), result,
+                                          to.panel_bytes(), panels, rows, ahead, how_);
+        if (!all) return false;
+    }
+    return true;
 }
 
 void requantise_worker_t::reorder(dim_t line, dim_t pos, const item_t &next) {
