@@ -145,6 +145,8 @@ def gguf() -> None:
         refuses_with(f"{a}{key}'", {a + key: (kind, value)})
     refuses_with("'gpt-oss.rope.scaling.original_context_length', which yarn needs",
                  {a + "rope.scaling.original_context_length": None})
+    refuses_with("'gpt-oss.attention.head_count_kv' is an array",
+                 {a + "attention.head_count_kv": (to_gguf.ARRAY, [2, 1])})
     refuses_with("the architecture is 'gemma'", {"general.architecture": (string, "gemma")})
     refuses_with("7 of 6 experts", {a + "expert_used_count": (u32, 7)})
     refuses_with("the configuration asks for [5]", {a + "expert_count": (u32, 5)})
@@ -274,6 +276,9 @@ def wrong_files() -> None:
     with open(f"{folder}/config.json", "w") as f:
         f.write("[" * 100_000)
     refuses("config.json", folder)
+    with open(f"{folder}/config.json", "w") as f:
+        f.write("{}" + " " * 2**20)
+    refuses("config.json has more than 1048576 bytes", folder)
     os.remove(f"{folder}/config.json")
     os.mkfifo(f"{folder}/config.json")
     refuses("config.json: it is not a regular file", folder)

@@ -131,6 +131,8 @@ def text(value: str) -> bytes:
 def value(kind: int, v: Any) -> bytes:
     if kind == STRING:
         return text(v)
+    if kind == ARRAY:  # of u32
+        return struct.pack(f"<IQ{len(v)}I", U32, len(v), *v)
     return struct.pack({U32: "<I", F32: "<f", BOOL: "<?"}[kind], v)
 
 
