@@ -234,6 +234,14 @@ def wrong_files() -> None:
     experts = "model.layers.1.mlp.experts.gate_up_proj"
     refuses("has no 'model.layers.1.mlp.experts.gate_up_proj_scales' beside it",
             changed(lambda c, t: t.pop(f"{experts}_scales")))
+
+    def with_plain_outputs(_: dict, tensors: dict) -> None:
+        name = "model.layers.1.mlp.experts.down_proj"
+        count, rows, blocks, _ = tensors.pop(f"{name}_blocks")[1]
+        del tensors[f"{name}_scales"]
+        tensors[name] = "BF16", [count, rows, 32 * blocks], bytes(64 * count * rows * blocks)
+
+    refuses("the experts of layer 1 are stored in several formats; --encoding names one", changed(with_plain_outputs))
     refuses("there is no tensor 'model.layers.0.self_attn.sinks'",
             changed(lambda c, t: t.pop("model.layers.0.self_attn.sinks")))
     refuses("there is no tensor 'model.layers.2.", changed(lambda c, t: c.update(num_hidden_layers=3, layer_types=None)))
