@@ -47,7 +47,7 @@ constexpr int least_exponent() {
 bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to, bool with_vbmi) {
     const auto bits = [](const block_format_t &f) { return data_type_info(f.elem)->bits; };
     if (to.has_global || from.has_global) return false;
-    if (!with_vbmi && (bits(from) != 8 || to.elem != mxdnn_f4_e2m1)) return false;
+    if (!with_vbmi && to.elem != mxdnn_f4_e2m1) return false;
     if (from.elem == mxdnn_f4_e2m1)
         return to.elem == from.elem
                && ((from.scale_dt == mxdnn_e8m0 && to.scale_dt == mxdnn_f8_e4m3)
@@ -166,6 +166,9 @@ void recode_bytes_t::fill_of_e4m3() {
     offset = -first - f8_e4m3_t::bias;
     base = 8 * (first - first_code + f8_e4m3_t::bias - int(e8m0_one));
     for (int i = 8; i < 64; i++) code[0][i] = uint8_t(elem_t::encode(of_eighths(i - 8 * first_code)));
+    for (int apart = 0; apart < octaves; apart++)
+        for (int i = 0; i < 64; i++)
+            entries[8 * apart + i / 8][i % 8] = code[0][std::max(order[i] - 8 * apart, 0)];
 }
 
 // All codes, since there are few.

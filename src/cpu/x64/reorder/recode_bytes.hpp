@@ -27,8 +27,10 @@ struct recode_bytes_t {
     // The same with the least scale of f8_e4m3: by the old scale, from 2^-scales_below on.
     static constexpr int scales = 64, scales_below = 32;
     alignas(64) uint8_t step_of_least[steps][scales];
-    // Both for vectors of fewer bytes, by the largest magnitude and then by the old scale: after which
-    // magnitude each step is reached, and the scale.
+    // For vectors of fewer bytes. From codes of 8 bits: by the largest magnitude and then by the old scale,
+    // after which magnitude each step is reached, and the scale. From NVFP4: by so many differences of
+    // exponents, each with the mantissas of the old scale, the codes of the eight magnitudes.
+    static constexpr int octaves = 16;
     alignas(64) uint8_t entries[magnitudes + scales][steps + 1] = {};
     // Those under which magnitudes of f4_e2m1 become different codes, and one before them.
     static constexpr int nibble_scales = 16, first_nibble_scale = scales_below - 11;
