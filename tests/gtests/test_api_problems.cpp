@@ -439,6 +439,28 @@ TEST_F(Problems, TargetsThatAreNotHere) {
     }
 }
 
+// With tiles, few rows wait for decoding, and a small problem for the configuration of tiles.
+TEST_F(Problems, FewRowsAreMultipliedWithoutTiles) {
+    const mxdnn::engine e = mxdnn::engine::for_target("cpu:x64:avx512_core_amx");
+    mxdnn::primitive_attr groups;
+    groups.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::bf16);
+    const auto on_tiles = [&](dt weights, mxdnn_dim_t M, mxdnn_dim_t K, mxdnn_dim_t N) {
+        const auto pd = mxdnn::mx_matmul::primitive_desc(e, memory::desc({M, K}, dt::bf16, tag::ab),
+                memory::desc({K, N}, weights, tag::any), memory::desc({M, N}, dt::bf16, tag::ab),
+                weights == dt::s4 ? groups : mxfp4_weights_attr());
+        return pd.impl_info_str() == "jit:avx512_core_amx";
+    };
+    EXPECT_FALSE(on_tiles(dt::f4_e2m1, 1, 128, 256));
+    EXPECT_TRUE(on_tiles(dt::f4_e2m1, 1, 128, 272));
+    EXPECT_TRUE(on_tiles(dt::f4_e2m1, 2, 128, 256));
+    EXPECT_FALSE(on_tiles(dt::s4, 2, 2880, 2880));
+    EXPECT_TRUE(on_tiles(dt::s4, 3, 2880, 2880));
+    for (const dt weights : {dt::f4_e2m1, dt::s4})
+        EXPECT_TRUE(on_tiles(weights, MXDNN_RUNTIME_DIM_VAL, 128, 256));
+    EXPECT_FALSE(on_tiles(dt::s8, 1, 2880, 2880)); // MXINT8
+    EXPECT_TRUE(on_tiles(dt::s8, 2, 2880, 2880));
+}
+
 TEST_F(Problems, ExpertPrimitivesAnswer) {
     const memory::desc x = memory::desc::grouped({8, 64}, dt::bf16, 0, 2),
                        y = memory::desc::grouped({8, 32}, dt::bf16, 0, 2);

@@ -18,6 +18,9 @@ namespace {
 // Longer rows have offsets that do not fit in an instruction.
 constexpr dim_t most_k = dim_t(1) << 26;
 
+// Of so many weights, one row takes longer with tiles, which have to be configured, than without.
+constexpr int64_t small_weights = int64_t(1) << 15;
+
 // From this K on, direct kernels that hide decoding are better for more rows.
 constexpr int64_t long_k = 4096;
 
@@ -97,6 +100,11 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const kernel_row_t *int8 = int8_kernel(p, isa);
     if (decode->isa != isa && c.direct->isa != isa && many->isa != isa && (!int8 || int8->isa != isa))
         return no("kernels", isa_name(decode->isa), isa_name(isa));
+    const dim_t M = p.kind == mxdnn_primitive_kind_mx_matmul ? dim_from_end(p.dst, 2) : runtime_dim;
+    const kernel_row_t &tiles = c.many ? *c.many : *c.direct;
+    const bool few = M == 1 && K * dim_from_end(p.weights, 1) <= small_weights;
+    if (tiles.on_tiles && !int8 && M != runtime_dim && (M < tiles.least_rows || few))
+        return no("M", dim_text(M).c_str(), "more rows, or larger weights (others are faster without tiles)");
     if (int8) {
         if (int8->kind == kernel_kind_t::fused) {
             c.fused = int8;
@@ -132,7 +140,6 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.machine.l1d = cache_sizes().l1d;
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
-    const dim_t M = p.kind == mxdnn_primitive_kind_mx_matmul ? dim_from_end(p.dst, 2) : runtime_dim;
     c.kernels.many = c.many != nullptr;
     c.kernels.fused = c.fused != nullptr;
     c.kernels.direct_on_tiles = c.direct->on_tiles;

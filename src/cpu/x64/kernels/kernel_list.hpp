@@ -35,6 +35,8 @@ struct kernel_row_t {
     // Of these, kernels for formats that take long to decode: several calls for the same panels decode them
     // once, if decoded panels leave room in the second-level cache.
     bool keeps = false;
+    // For fewer rows, where their number is known, the kernels of the next ISA are faster.
+    int least_rows = 1;
     cpu_family_t family = cpu_family_t::any; // for this family only; such rows precede those for any family
     // Direct kernels: for more rows it is faster to decode once. 0: it depends on the ISA and the family.
     int best_rows = 0;
@@ -50,6 +52,10 @@ constexpr kernel_row_t on_tiles(kernel_row_t row) {
 }
 constexpr kernel_row_t keeps(kernel_row_t row) {
     row.keeps = true;
+    return row;
+}
+constexpr kernel_row_t from_rows(int rows, kernel_row_t row) {
+    row.least_rows = rows;
     return row;
 }
 constexpr kernel_row_t for_zen(kernel_row_t row) {
