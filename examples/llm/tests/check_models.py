@@ -227,6 +227,7 @@ def routes() -> None:
             f.write(wrong)
         refuses(words, folder, *ids_args, "--routes", "wrong.s32")
     refuses("cannot write nowhere/x", folder, "--ids", "1", "--routes", "nowhere/x")
+    refuses("cannot read routes.s32/x: Not a directory", folder, "--ids", "1", "--routes", "routes.s32/x")
     refuses("the model has no experts", os.path.join(GOLDEN, "llama"), "--ids", "1", "--routes", "routes.s32")
 
 
