@@ -269,6 +269,7 @@ def wrong_files() -> None:
     refuses("is no list of tokens", folder, "--ids", "3,x")
     refuses("exceed the context of 2", folder, "--ids", "1,2,3", "--context", "2")
     refuses("positions of the model", folder, "--ids", "1", "--context", "257")
+    refuses("513 sequences are more than the 512 rows of a step", folder, *["--ids", "1"] * 513)
     refuses("there is no encoding 'fp3'", folder, "--ids", "1", "--encoding", "fp3")
     refuses("there is no engine 'tpu'", folder, "--ids", "1", "--engine", "tpu")
     refuses("cannot write", folder, "--ids", "1", "--output", "nowhere/x")
