@@ -14,14 +14,14 @@ namespace impl {
 namespace x64 {
 
 namespace {
-std::atomic<bool> enabled{false};
+std::atomic<bool> dumps{false};
 std::atomic<int> count{0};
 } // namespace
 
-void set_jit_dump(bool on) { enabled.store(on, std::memory_order_relaxed); }
+void set_jit_dump(bool on) { dumps.store(on, std::memory_order_relaxed); }
 
 void jit_dump(const char *name, const void *code, size_t size) {
-    if (!enabled.load(std::memory_order_relaxed)) return;
+    if (!dumps.load(std::memory_order_relaxed)) return;
     char path[256];
     std::snprintf(path, sizeof(path), "mxdnn_dump_%s.%d.bin", name, count.fetch_add(1));
     // Always a new file. An existing file, which may be a link to another place, is removed first.

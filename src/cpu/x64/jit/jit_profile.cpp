@@ -13,13 +13,13 @@ namespace impl {
 namespace x64 {
 
 namespace {
-std::atomic<bool> enabled{false};
+std::atomic<bool> profiles{false};
 }
 
-void set_jit_profile(bool on) { enabled.store(on, std::memory_order_relaxed); }
+void set_jit_profile(bool on) { profiles.store(on, std::memory_order_relaxed); }
 
 void jit_profile(const char *name, const void *code, size_t size) {
-    if (!enabled.load(std::memory_order_relaxed)) return;
+    if (!profiles.load(std::memory_order_relaxed)) return;
     char path[64], line[256];
     std::snprintf(path, sizeof(path), "/tmp/perf-%ld.map", long(getpid()));
     const int n = std::snprintf(line, sizeof(line), "%llx %zx %s\n",
