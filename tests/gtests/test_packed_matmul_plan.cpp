@@ -117,7 +117,6 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
     // K is shared by CTAs of no cluster, so that few are left out.
     EXPECT_GE(plan_matmul(80, 8192, 8192, 0, 2176, 132).grid, 128);
-    EXPECT_GE(plan_matmul(80, 2880, 2880, 0, 2176, 132).grid, 92);
     // Fewer rows have a panel for each CTA, if there are panels for all.
     EXPECT_TRUE(is_narrow(plan_matmul(64, 8192, 8192, 0, 2176, 132).shape));
     EXPECT_FALSE(is_narrow(plan_matmul(64, 8192 + 320, 8192, 0, 2176, 132).shape));
@@ -144,7 +143,7 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(parts(128, 8192, 8192), 2);
     EXPECT_EQ(parts(256, 4096, 14336), 2);
     EXPECT_EQ(parts(256, 5760, 2880), 2);
-    EXPECT_EQ(parts(256, 4096, 4096), 1);
+    EXPECT_EQ(parts(256, 4096, 4096), 2);
     EXPECT_EQ(parts(32, 8192, 8192), 1);
     EXPECT_EQ(parts(32, 4096, 4096), 2);
     EXPECT_EQ(parts(64, 2880, 5760), 2);
@@ -152,22 +151,27 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_EQ(parts(32, 1024, 8192), 4);
     EXPECT_EQ(parts(64, 1024, 4096), 4);
     // Three panels of four CTAs, where a CTA for each panel would leave a third of them without work.
-    EXPECT_EQ(parts(192, 2880, 2880), 4);
+    for (int64_t rows : {80, 100, 192}) EXPECT_EQ(parts(rows, 2880, 2880), 4);
     EXPECT_EQ(parts(320, 2880, 2880), 4);
     EXPECT_EQ(parts(128, 5760, 2880), 4);
     EXPECT_EQ(parts(128, 4096, 4096), 1);
-    EXPECT_EQ(narrow_variants(8192, 132), 14);
-    EXPECT_EQ(narrow_variants(4096, 132), 20);
-    EXPECT_EQ(narrow_variants(1024, 132), 23);
+    EXPECT_EQ(narrow_variants(8192, 132), 17);
+    EXPECT_EQ(narrow_variants(4096, 132), 26);
+    EXPECT_EQ(narrow_variants(1024, 132), 29);
     EXPECT_EQ(narrow_variants(16896, 132), 5);
     EXPECT_EQ(narrow_variants(28672, 132), 0);
     // Columns beyond what an int counts in panels.
     EXPECT_EQ(narrow_variants(int64_t(1) << 38, 132), 0);
     for (const int64_t N : {int64_t(1) << 33, int64_t(3) << 36, int64_t(1) << 38})
         EXPECT_FALSE(is_narrow(plan_matmul(64, N, 64, 0, 2176, 132).shape)) << N;
-    // Boxes with many rows that do not exist take longer.
-    for (int64_t rows : {33, 49})
-        EXPECT_FALSE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;
+    // Parts of K that are added up by another kernel cost more.
+    for (int64_t rows : {65, 72, 80, 112})
+        EXPECT_TRUE(is_narrow(plan_matmul(rows, 4096, 4096, 0, 2176, 132).shape)) << rows;
+    EXPECT_TRUE(is_narrow(plan_matmul(302, 1024, 4096, 0, 2176, 132).shape));
+    // Long products take wide blocks, short ones of other formats a width by what decoding takes.
+    EXPECT_EQ(gemm_width(plan_matmul(757, 8192, 8192, 0, 2176, 132).shape), 256);
+    EXPECT_EQ(gemm_width(plan_matmul(112, 4096, 1024, 0, 4224, 132, gemm_common).shape), 32);
+    EXPECT_EQ(plan_matmul(112, 4096, 1024, 0, 4224, 132, gemm_common).splits, 1);
     for (int64_t rows : {17, 24, 32, 40, 48, 56})
         EXPECT_TRUE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);

@@ -104,9 +104,42 @@ void consider_grouped_gemv(candidate_t &best, const spread_t &spread, int64_t N,
     }
 }
 
-// Many rows: in cycles of the busiest multiprocessor.
+// The costs of gemm. Those of short products of one matrix are fits to times, in units of 1 / 1700 us. The
+// others are cycles: long products take the power that the board has, and wide blocks take less of it.
+struct gemm_costs_t {
+    // Of 64 rows of K for a consumer, which decodes and waits for its products in turn: in a pair of CTAs, in
+    // blocks of up to 64 rows, and in others; each with what a row adds.
+    double paired, paired_row, narrow, narrow_row, narrow_width, wide, wide_row;
+    double beside;         // what wide blocks take beside products
+    double lonely_panel;   // a factor of wide blocks if a CTA has one panel only
+    double item, item_row; // what an item takes besides
+    double everywhere;     // what CTAs on all multiprocessors take from the beginning of the next kernel
+    double last_round;     // the least part of a round that the last one takes if clusters are pairs
+    // For parts of K and the kernel that adds them up: launching it, and the bytes of parts per unit, which
+    // are written and read.
+    double sum, sum_bytes;
+};
+constexpr gemm_costs_t long_costs = {600, 1.75, 670, 2, 1.2, 700, 4, 80, 1, 3500, 0, 0, 1, 2500, 1100},
+                       mxfp4_costs = {412, 2.07, 482, 1.64, 2.23, 546, 3.81, 0, 1.14, 0, 20.5, 3270, .63,
+                               6220, 2340},
+                       four_bit_costs = {460, 2.08, 553, 1.65, 2.32, 853, 2.09, 0, 1, 2660, 13.8, 2890, .45,
+                               4380, 1810},
+                       byte_costs = {691, 1.65, 680, 1.15, 2.61, 1028, 3.34, 0, 1, 1150, 18.9, 3190, .64,
+                               5420, 2000};
+
+const gemm_costs_t &gemm_costs(int64_t rows, int64_t N, int64_t K, int tile_bytes, bool is_mxfp4) {
+    constexpr int64_t most_rows = 1024;
+    constexpr double most_products = 22e9;
+    constexpr int few_bytes = 2560; // of a tile with codes of four bits, at most
+    return rows > most_rows || double(rows) * double(N) * double(K) > most_products ? long_costs
+           : is_mxfp4                                                               ? mxfp4_costs
+           : tile_bytes <= few_bytes                                                ? four_bit_costs
+                                                                                    : byte_costs;
+}
+
+// Many rows: what the busiest multiprocessor does. parts: the most that K is divided into.
 void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths,
-        int parts) {
+        int parts, const gemm_costs_t &costs) {
     const int64_t tiles = div_up(K, tile);
     for (int v = 0; v < widths; v++) {
         const int width = gemm_widths[v], pair = gemm_pair(width);
@@ -115,29 +148,36 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
         const double blocks = spread.busy
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
                      items = blocks * column_groups;
-        // The cost of 64 rows of K is the larger one of two: that of the tensor cores, 8 cycles for every
-        // source row, divided by those that share them; and that of a consumer, which decodes and waits for
-        // its products in turn, with one panel or two. Blocks of a group have about equal widths, and none is
-        // narrower than half of the width.
-        const double stage = spread.mean([&](int64_t rows) {
+        // Blocks of a group have about equal widths, and none is narrower than half of the width.
+        const auto runs_of = [&](int64_t rows) {
             const int64_t each = div_up(rows, div_up(rows, width));
             int runs = width;
             for (int less; (less = gemm_narrower(width, runs)) >= each;) runs = less;
+            return runs;
+        };
+        // The cost of 64 rows of K is the larger one of two: that of the tensor cores, 8 cycles for every
+        // source row, divided by those that share them; and that of a consumer, with one panel or two.
+        const double lonely = width > 64 && pair == 1 && div_up(N, tile) % 4 == 1 ? costs.lonely_panel : 1.;
+        const double stage = lonely * spread.mean([&](int64_t rows) {
+            const int runs = runs_of(rows);
             const double tensor = (60. + 8. * runs) / pair;
-            return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
-                   : width <= 64 ? std::max(tensor, 670. + 2. * runs + 1.2 * width)
-                                 : std::max(tensor + 80., 700. + 4. * runs);
+            return pair > 1      ? std::max(tensor, costs.paired + costs.paired_row * runs)
+                   : width <= 64 ? std::max(
+                             tensor, costs.narrow + costs.narrow_row * runs + costs.narrow_width * width)
+                                 : std::max(tensor + costs.beside, costs.wide + costs.wide_row * runs);
         });
-        constexpr double per_item = 3500.;
-        // For the kernel that adds up parts: launching it, and the bytes that it reads per cycle.
-        constexpr double per_sum = 4000., sum_bytes = 2200.;
+        const double item = costs.item + costs.item_row * spread.mean(runs_of);
         const int64_t clusters = sm_count / pair;
         for (int splits = 1; splits <= parts && clusters > 0; splits++) {
-            const double shares = splits > 1 ? std::ceil(items) * splits : items,
-                         rounds = rounds_of(shares, clusters);
+            const double shares = splits > 1 ? std::ceil(items) * splits : items;
+            double rounds = rounds_of(shares, clusters);
             if (splits > 1 && rounds > 1) continue; // K is shared in one round only
-            double cost = rounds * (double(div_up(tiles, splits)) * stage + per_item);
-            if (splits > 1) cost += per_sum + double(splits * spread.most() * N * 4) / sum_bytes;
+            // Blocks may become narrower, so that there are as many items as clusters.
+            if (pair > 1 && rounds > 1)
+                rounds += (1 - costs.last_round) * (shares / double(clusters) - rounds);
+            double cost = rounds * (double(div_up(tiles, splits)) * stage + item)
+                          + costs.everywhere * std::min(1., shares / double(clusters));
+            if (splits > 1) cost += costs.sum + double(splits * spread.most() * N * 4) / costs.sum_bytes;
             const int64_t grid = splits > 1 ? int64_t(shares) : spread.grid(items, clusters);
             consider(best, {{kernel_id_t::sm90_gemm, v, splits, int(grid) * pair}, cost});
         }
@@ -158,29 +198,27 @@ int64_t most_narrow_ctas(const narrow_shape_t &shape, int sm_count) {
 
 // Some rows, in one kernel: the same measure. Every cluster has one item.
 void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K, int sm_count) {
-    const int panels = narrow_panels(N, sm_count);
+    const int panels = narrow_panels(N, sm_count), tiles = int(div_up(K, tile));
     for (int v = gemm_narrow_first; is_narrow(v); v++) {
         const narrow_shape_t shape = narrow_shape(v);
-        const int width = shape.width;
-        const int64_t blocks = div_up(rows, width), ctas = blocks * narrow_block_ctas(shape, panels);
+        const int64_t blocks = div_up(rows, shape.width), ctas = blocks * narrow_block_ctas(shape, panels);
         if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count)) continue;
-        // A step is decoding and products. Rows of a box that do not exist cost more than others. Sums wait
-        // for each other in the end, and are many; those of helpers come last. CTAs on most multiprocessors
-        // leave no room for the beginning of the next kernel.
         const bool helped = narrow_is_helped(shape);
-        const int tiles = int(div_up(K, tile)), panels_each = helped ? 1 : shape.panels;
-        const double steps = helped ? tiles - narrow_helped_steps(tiles) : div_up(tiles, shape.parts),
-                     missing = double(narrow_sharers(shape.parts)
-                                              * narrow_box_rows(shape, int(rows), int(blocks)) * blocks
-                                      - rows),
-                     step = panels_each == 1   ? 115. + 1.3 * width + missing * width / 20.
-                            : panels_each == 2 ? 230. + 2.3 * width
-                                               : 340. + 3.6 * width,
-                     item = 6000. + 20. * width * panels_each + (panels_each == 1 ? 8. * width : 0.)
-                            + (helped || 10 * ctas > 9 * sm_count ? 1800. : 0.);
-        // Short calls have a higher clock than those that the costs of other kernels are from.
-        const double clock = std::min(1., .8 + .0015 * double(div_up(K, tile)));
-        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, clock * (steps * step + item)});
+        const double width = shape.width, panels_each = helped ? 1 : shape.panels,
+                     steps = helped ? tiles - narrow_helped_steps(tiles) : double(div_up(tiles, shape.parts)),
+                     box = narrow_sharers(shape.parts) * narrow_box_rows(shape, int(rows), int(blocks));
+        // A step is decoding, products, and copies of rows, of which those that do not exist cost more if
+        // they are copied for two CTAs. In the end sums of a helper, or of other parts of K, are added. The
+        // more CTAs there are, the less room is for the beginning of the next kernel.
+        const double missing = shape.parts == 1 ? box * double(blocks) - double(rows) : 0.,
+                     step = panels_each == 1   ? 115. + 1.12 * width + .29 * box + .005 * missing * width
+                            : panels_each == 2 ? 194. + 2.55 * width
+                                               : 5.77 * width,
+                     added = helped            ? 2.4 * width
+                             : shape.parts > 1 ? 5.8 * width * panels_each
+                                               : 0.,
+                     item = 1650. + 5.8 * width * panels_each + 4320. * double(ctas) / sm_count;
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)}, steps * step + added + item});
     }
 }
 
@@ -217,7 +255,8 @@ matmul_plan_t plan_matmul(
                         std::size(grouped_gemv_tiles)});
     else
         consider_gemm(best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths,
-                groups == 0 ? most_parts : 1);
+                groups == 0 ? most_parts : 1,
+                groups > 0 ? long_costs : gemm_costs(rows, N, K * terms, tile_bytes, widths == gemm_all));
     if (groups == 0 && terms == 1 && widths == gemm_all) // MXFP4
         consider_gemm_narrow(best, rows, N, K, sm_count);
     return best.plan;
