@@ -11,13 +11,18 @@ namespace cuda {
 namespace packed {
 
 // The last ones keep sums in the tensor cores, which the accumulation mode `any` allows.
-constexpr int f4_widths[] = {16, 32, 48, 96, 128, 144, 192, 144, 256},
-              f4_all = sizeof(f4_widths) / sizeof(f4_widths[0]), f4_kept = 2, f4_count = f4_all - f4_kept;
+constexpr int f4_widths[] = {16, 32, 48, 96, 128, 144, 192, 144, 160, 256},
+              f4_all = sizeof(f4_widths) / sizeof(f4_widths[0]), f4_kept = 3, f4_count = f4_all - f4_kept;
 constexpr int f4_panels(int width) { return width < 96 ? 4 : width <= 192 ? 3 : 2; } // of an item
 constexpr int gemm_f4_first = gemm_narrow_first + narrow_count; // the number of the first one
 constexpr bool is_f4(int variant) { return variant >= gemm_f4_first && variant < gemm_f4_first + f4_all; }
 constexpr bool keeps_sums(int variant) { return is_f4(variant) && variant >= gemm_f4_first + f4_count; }
 constexpr int f4_width(int variant) { return f4_widths[variant - gemm_f4_first]; }
+// Rows of a tensor copy.
+constexpr int f4_box_rows(int variant) {
+    const int width = f4_width(variant);
+    return keeps_sums(variant) && width > 144 ? width / 2 : gemm_box_rows(width);
+}
 
 // any: sums may stay in the tensor cores.
 matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count, bool any);

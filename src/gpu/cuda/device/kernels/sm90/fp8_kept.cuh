@@ -95,16 +95,19 @@ struct fp8_kept_unit_t : fp8_unit_t<fp8_f4_products_t, 16> {
             sum[i] *= i % 4 < 2 ? f.x : f.y;
         }
     }
-    // Decodes a unit and adds its products to the sums.
-    template <int rows>
+    // Decodes a unit and adds its products to the sums. turn: that of the consumer.
+    template <int rows, typename turn_t>
     __device__ static __forceinline__ void multiply_all(
-            float *sum, uint32_t facts, uint32_t panel, uint32_t b, int thread) {
+            float *sum, uint32_t facts, uint32_t panel, uint32_t b, int thread, const turn_t &turn) {
         unit_t a;
         decode_all(a, read(facts, 0, panel, thread));
+        if constexpr (turn_t::exists) wgmma::keep(a); // decoded before
+        turn.begin();
         wgmma::fence();
 #pragma unroll
         for (int j = 0; j < blocks; j++) wgmma::mma_e5m2<rows>(sum, a[j], b + j * wgmma::b_step, true);
         wgmma::commit();
+        turn.end();
         wgmma::wait<0>();
         wgmma::keep(a);
     }

@@ -83,7 +83,7 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
                 const int panels = (m.matmul.N + panel_columns - 1) / panel_columns;
                 const int box_rows = is_narrow(v) ? narrow_box_rows(narrow_shape(v), m.matmul.M,
                                              narrow_blocks(narrow_shape(v), panels, a.grid))
-                                     : is_f4(v)   ? gemm_box_rows(f4_width(v))
+                                     : is_f4(v)   ? f4_box_rows(v)
                                                   : gemm_box_rows(gemm_width(v));
                 const bool ordered = v == gemm_fp8, fp8 = ordered || is_f4(v);
                 const int64_t columns = ordered || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;

@@ -114,11 +114,18 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
     } else {
         more_registers<shared_t::consumer_registers>();
         typename gemm_cta_t<format, width>::ring_t ring;
+        [[maybe_unused]] turn_of<format, width> turn{0};
+        if constexpr (shared_t::turns) {
+            turn.consumer = __shfl_sync(~0u, int(threadIdx.x) / k::group - 1, 0);
+            if (turn.consumer == turn.last) turn.end();
+        }
         for (int at = items.begin; at < items.end; at += items.step) {
             if (!items.wanted(at)) continue;
             const row_block_t block = items.block(at);
             cta.consume(ring, at, block, items.panel_group(at));
         }
+        if constexpr (shared_t::turns)
+            if (turn.consumer == 0) turn.begin();
     }
     if constexpr (pair > 1) {
         __syncwarp();

@@ -24,7 +24,7 @@ constexpr built_t<gemm_args_t> built() {
 } // namespace
 
 const built_t<gemm_args_t> *gemm_of_f4_kept(int v) {
-    static const built_t<gemm_args_t> list[] = {built<0>(), built<1>()};
+    static const built_t<gemm_args_t> list[] = {built<0>(), built<1>(), built<2>()};
     static_assert(std::size(list) == f4_kept, "one for each");
     return v < f4_kept ? &list[v] : nullptr;
 }

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/gemm_shared.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
+#include "gpu/cuda/device/ptx/ahead.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
 namespace mxdnn {
@@ -68,6 +69,25 @@ __device__ __forceinline__ void multiply_units(const gemm_cta_t<format, width> &
     unit::template keep_apart<rows>();
 }
 
+// Consumers that start their products in turn, once in each stage: one decodes while another multiplies.
+// `last` ends the turn of nobody in the beginning, and consumer 0 takes the one that is left in the end.
+template <bool exists_, int consumers>
+struct turn_t {
+    static constexpr bool exists = exists_;
+    static constexpr int last = consumers - 1;
+    int consumer;
+    __device__ __forceinline__ void begin() const {
+        if constexpr (exists) ptx::named_barrier(gemm_t::turn_barrier + consumer, 2 * gemm_t::group);
+    }
+    __device__ __forceinline__ void end() const {
+        if constexpr (exists)
+            ptx::named_barrier_arrive(
+                    gemm_t::turn_barrier + (consumer == last ? 0 : consumer + 1), 2 * gemm_t::group);
+    }
+};
+template <typename format, int width>
+using turn_of = turn_t<gemm_shared_t<format, width>::turns, gemm_shared_t<format, width>::consumer_groups>;
+
 // The same with sums that stay in the tensor cores.
 template <int rows, typename format, int width>
 __device__ __forceinline__ void multiply_kept(const gemm_cta_t<format, width> &cta,
@@ -85,6 +105,8 @@ __device__ __forceinline__ void multiply_kept(const gemm_cta_t<format, width> &c
     const auto b = [&] {
         return __shfl_sync(~0u, wgmma::b_descriptor(cta.stages + ring.slot * shared_t::stage_bytes), 0);
     };
+    turn_of<format, width> turn{0};
+    if constexpr (shared_t::turns) turn.consumer = __shfl_sync(~0u, int(threadIdx.x) / k::group - 1, 0);
     float2 units = make_float2(1.f, 1.f);
     int s = cta.stage_begin;
 #pragma unroll 1
@@ -97,7 +119,7 @@ __device__ __forceinline__ void multiply_kept(const gemm_cta_t<format, width> &c
             if (mode == kept_one_by_one) break;
         }
         if (s == cta.stage_end - 1) units = unit::units(facts, thread);
-        unit::template multiply_all<rows>(sum[0], facts, panel(), source, thread);
+        unit::template multiply_all<rows>(sum[0], facts, panel(), source, thread, turn);
         cta.tell_read(ring.slot, full, told);
     }
     // In a loop of its own, because ptxas would serialise products (C7511).
@@ -106,6 +128,8 @@ __device__ __forceinline__ void multiply_kept(const gemm_cta_t<format, width> &c
         barrier_wait(seen + 8 * ring.slot, ring.round);
         typename unit::part_t part;
         unit::begin(part);
+        turn.begin();
+        turn.end();
         unit::template multiply_one_by_one<rows>(sum[0], part, panel(), b(), thread, cta.has_second_tile(s));
         cta.tell_read(ring.slot, full, told);
     }

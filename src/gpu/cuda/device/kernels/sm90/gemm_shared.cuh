@@ -35,7 +35,8 @@ struct gemm_t {
     static constexpr int max_teams = 2, rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is the barrier of all threads.
-    static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams;
+    static constexpr int max_consumers = 4, team_barrier = 1, group_barrier = team_barrier + max_teams,
+                         turn_barrier = group_barrier + max_consumers;
 };
 
 // `width` is the n of wgmma: the largest number of source rows of a row block. Few rows are little work for
@@ -57,6 +58,8 @@ struct gemm_shared_t {
     // Three consumers with a panel each: the registers of four would not hold sums of FP8 beside those in
     // f32, and those of two that have two panels hide less latency. Two where blocks are widest.
     static constexpr bool lone = by_products || by_tables || kept;
+    // Consumers start products in turn (turn_t), and rows are copied in two parts.
+    static constexpr bool turns = kept && width > 144;
     // CTAs of a cluster that have the same source rows, and send them to each other.
     static constexpr int pair = lone ? 1 : gemm_pair(width), panels = lone ? f4_panels(width) : 4 / pair;
     static constexpr int panels_each = width <= 64 || pair == 2 || lone ? 1 : 2,
@@ -69,7 +72,8 @@ struct gemm_shared_t {
                          team_groups = consumer_groups / teams, team = team_groups * k::group,
                          out_pitch = team_panels * k::panel_columns + 4;
     // Rows of a tensor copy.
-    static constexpr int box_rows = gemm_box_rows(width), box_bytes = box_rows * k::src_row_bytes;
+    static constexpr int box_rows = turns ? width / 2 : gemm_box_rows(width),
+                         box_bytes = box_rows * k::src_row_bytes;
     // Registers of a thread. They move from the producer, which needs few, to the consumers, within the
     // number at launch: an equal share of 65536 for every thread, in steps of 8. (A thread that asks for more
     // waits forever.)
@@ -78,7 +82,7 @@ struct gemm_shared_t {
     // Warps of the producer that copy weights, and that look at scales.
     static constexpr int weight_warps = lone ? 1 : k::weight_warps, scale_warps = lone ? panels : 1;
     static_assert(panels % scale_warps == 0, "the same panels for each");
-    static constexpr bool widest_three = consumer_groups == 3 && width > 144;
+    static constexpr bool widest_three = consumer_groups == 3 && width > 160;
     static constexpr int producer_registers = consumer_groups == 4 || widest_three ? 32
                                               : widest                             ? 40
                                                                                    : 56,
@@ -93,7 +97,7 @@ struct gemm_shared_t {
     // Factors of rows: those of a consumer's block, or for FP8 those of an item, for all consumers. The
     // latter are written with its last stage, when the ring has been through all earlier items but the last
     // `stages`.
-    static constexpr int factor_sets = searches ? (width > 144 ? 5 : width == 144 ? 6 : 9) : consumer_groups;
+    static constexpr int factor_sets = searches ? (width > 160 ? 5 : width >= 144 ? 6 : 9) : consumer_groups;
     // Tables that decode weights, for those of n64_f4. (Without them ptxas would serialise products of
     // n64_b4: C7511.)
     static constexpr int tables = searches && !by_products && !kept ? f4_lookup_t::tables : 0;
