@@ -58,7 +58,7 @@ status_t plan(const std::vector<out_tensor_t> &tensors, std::vector<planned_t> &
             return {kind_t::duplicate_name, "the tensor name " + shown(t.name) + " is taken already"};
         if (const status_t s = size_in_bytes(*p.dtype, t.shape, p.bytes); !s.ok())
             return {s.kind, "tensor " + shown(t.name) + " " + s.message};
-        planned.push_back(std::move(p));
+        planned.push_back(p);
     }
     // Widest first keeps every tensor aligned for its type, since there are no gaps to align with.
     std::sort(planned.begin(), planned.end(), [](const planned_t &a, const planned_t &b) {

@@ -60,7 +60,7 @@ struct part_t {
 
     std::string ending() const {
         char text[64];
-        snprintf(text, sizeof(text), "-%05llu-of-%05llu.gguf", static_cast<unsigned long long>(number + 1),
+        snprintf(text, sizeof(text), "-%05llu-of-%05llu.gguf", static_cast<unsigned long long>(number) + 1,
                 static_cast<unsigned long long>(count));
         return text;
     }
@@ -125,7 +125,7 @@ void checkpoint_t::read_gguf(const std::string &file_path) {
         if (const part_t is = part_of(*other); is.number != p.number || is.count != p.count)
             throw std::runtime_error(other->name() + " says that it is part " + std::to_string(is.number + 1)
                                      + " of " + std::to_string(is.count));
-        add_gguf(path_of_part, std::move(other));
+        add_gguf(path_of_part, other);
     }
     if (const gguf::value_t *due = shards[0].gguf->find("split.tensors.count");
             due && due->unsigned_integer() != entries.size())
@@ -134,7 +134,7 @@ void checkpoint_t::read_gguf(const std::string &file_path) {
                                  + std::to_string(entries.size()));
 }
 
-void checkpoint_t::add_gguf(const std::string &file_path, std::shared_ptr<const gguf::file_t> file) {
+void checkpoint_t::add_gguf(const std::string &file_path, const std::shared_ptr<const gguf::file_t> &file) {
     const std::string name = last_name(file_path),
                       stem = ends_with(name, ".gguf") ? safetensors::without(name, ".gguf") : name;
     shards.push_back({stem + ".safetensors", file_path, {}, file, metadata_of(*file)});

@@ -62,7 +62,7 @@ public:
 private:
     void add_file(const std::string &name, const std::string &file_path);
     void read_gguf(const std::string &file_path);
-    void add_gguf(const std::string &file_path, std::shared_ptr<const gguf::file_t> file);
+    void add_gguf(const std::string &file_path, const std::shared_ptr<const gguf::file_t> &file);
     void add_entry(entry_t e);
     void read_index(const std::string &index_path);
     void check_index(const std::map<std::string, std::string> &files) const;
