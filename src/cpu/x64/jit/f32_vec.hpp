@@ -124,23 +124,22 @@ private:
     }
 
     // Converted through f16, whose exponent bias is larger by 8. f16 subnormals are exact. All ones is NaN:
-    // only for it a saturating subtraction leaves a difference, which completes the exponent.
+    // only there one more carries into the upper bit of the exponent, which then is all ones.
     void load_e4m3(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
         const half_t w(dst.getIdx()), t(tmp.getIdx());
-        const auto and_with = [&](const half_t &r, uint16_t mask) {
-            if constexpr (Vec::is_zmm)
-                vpandd(r, r, constant(mask));
-            else
-                vpand(r, r, constant(mask));
-        };
-        vpmovzxbw(w, from);
-        vpsllw(t, w, 9); // magnitude: 0xfe00 for NaN, 0xfc00 for the largest number
-        vpsubusw(t, t, constant(uint16_t(0xfc00)));
-        vpsllw(t, t, 5); // 0x4000 or 0
-        vpsllw(w, w, 8);
-        vpsraw(w, w, 1);
-        and_with(w, 0xbfff);
-        vpaddw(w, w, t); // 0x3f80 + 0x4000 is a NaN
+        const uint16_t upper = 0x4000, last = 0x0080; // bits of exponent and mantissa
+        vpmovsxbw(w, from);
+        vpsllw(w, w, 7);
+        if constexpr (Vec::is_zmm) {
+            vpandd(w, w, constant(uint16_t(~upper)));
+            vpaddw(t, w, constant(last));
+            vpternlogd(w, t, constant(upper), 0xf8); // w |= t & upper
+        } else {
+            vpand(w, w, constant(uint16_t(~upper)));
+            vpaddw(t, w, constant(last));
+            vpand(t, t, constant(upper));
+            vpor(w, w, t);
+        }
         vcvtph2ps(dst, w);
         vmulps(dst, dst, constant(256.f));
     }
