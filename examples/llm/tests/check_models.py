@@ -333,6 +333,7 @@ def wrong_command_lines() -> None:
         command = [LLM, "describe", f"shape:gpt-oss-tiny:{layers}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and words in done.stderr, (layers, done.stdout, done.stderr)
+    refuses("there is no shape 'nothing'; known are", "shape:nothing")
     with open("/dev/full", "w") as full:
         done = subprocess.run([LLM, "describe", os.path.join(GOLDEN, "llama")], stdout=full, stderr=subprocess.PIPE,
                               text=True, timeout=60)
