@@ -5,6 +5,7 @@
 
 #include "cpu/x64/reorder/body_nibbles.hpp"
 #include "cpu/x64/reorder/body_recode_entries.hpp"
+#include "cpu/x64/reorder/body_recode_panels.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -189,12 +190,8 @@ bool recode_panels(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t
     const recode_tile_t tile = bits == 4   ? recode_tile_to<4>(r)
                                : bits == 6 ? recode_tile_to<6>(r)
                                            : recode_tile_to<8>(r);
-    const int bytes = recode_t::header_bytes(r.from, rows) + rows * reorder_lines / 2;
-    for (int p = 0; p < panels; p++, from += from_panel, to += to_panel) {
-        for (int i = 0; i < bytes; i += 64) prefetch_line(from + ahead + i);
-        if (!tile(r, from, to, rows, around)) return false;
-    }
-    return true;
+    return recode_each_panel(
+            r, tile, prefetch_line, from, from_panel, to, to_panel, panels, rows, ahead, around);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include "cpu/x64/reorder/body_ahead.hpp"
 #include "cpu/x64/reorder/body_nibbles.hpp"
+#include "cpu/x64/reorder/body_recode_panels.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -300,13 +301,8 @@ bool recode_bytes_of_panels_avx2(const recode_bytes_t &r, const uint8_t *from, i
                                : r.from.elem == mxdnn_f4_e2m1   ? recode_tile<mxfp4_to_nvfp4_t>
                                : r.from.elem == mxdnn_s8        ? recode_tile_of<true>(r.to)
                                                                 : recode_tile_of<false>(r.to);
-    const int bytes = recode_t::header_bytes(r.from, rows)
-                      + rows * reorder_lines * data_type_info(r.from.elem)->bits / 8;
-    for (int p = 0; p < panels; p++, from += from_panel, to += to_panel) {
-        for (int i = 0; i < bytes; i += 64) prefetch_line(from + ahead + i);
-        if (!tile(r, from, to, rows, around)) return false;
-    }
-    return true;
+    return recode_each_panel(
+            r, tile, prefetch_line, from, from_panel, to, to_panel, panels, rows, ahead, around);
 }
 
 } // namespace x64

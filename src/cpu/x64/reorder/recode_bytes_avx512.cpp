@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+#include "cpu/x64/reorder/body_recode_panels.hpp"
 #include "cpu/x64/reorder/body_words_avx512.hpp"
 
 // Bytes are looked up in 128 by one instruction. Whoever calls these functions has made sure that it is
@@ -472,13 +473,7 @@ bool recode_bytes_of_panels_avx512(const recode_bytes_t &r, const uint8_t *from,
                                : r.from.elem == mxdnn_f4_e2m1   ? recode_tile<mxfp4_to_nvfp4_t>
                                : r.from.elem == mxdnn_s8        ? recode_tile_of<true>(r.to)
                                                                 : recode_tile_of<false>(r.to);
-    const int bytes = recode_t::header_bytes(r.from, rows)
-                      + rows * reorder_lines * data_type_info(r.from.elem)->bits / 8;
-    for (int p = 0; p < panels; p++, from += from_panel, to += to_panel) {
-        for (int i = 0; i < bytes; i += 64) fetch(from + ahead + i);
-        if (!tile(r, from, to, rows, around)) return false;
-    }
-    return true;
+    return recode_each_panel(r, tile, fetch, from, from_panel, to, to_panel, panels, rows, ahead, around);
 }
 
 } // namespace x64
