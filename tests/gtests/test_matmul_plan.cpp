@@ -289,17 +289,19 @@ TEST(matmul_plan, direct_calls_have_about_equal_length) {
     }
 }
 
-TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
-    for (int64_t M : {int64_t(MXDNN_RUNTIME_DIM_VAL), int64_t(1), int64_t(16), int64_t(17), int64_t(96),
-                 int64_t(100)}) {
+// Whole tiles, or four rows more than two of them or more.
+int64_t rows_on_tiles(int64_t n) {
+    return n > 32 && n % 16 >= 1 && n % 16 <= 4 ? n / 16 * 16 + 4 : round_up(n, 16);
+}
+
+TEST(matmul_plan, calls_on_tiles_are_whole_tiles_or_little_more) {
+    EXPECT_EQ(plan_tile_kernels(MXDNN_RUNTIME_DIM_VAL, 48), (std::vector<int>{16, 32, 36, 48}));
+    EXPECT_EQ(plan_tile_kernels(MXDNN_RUNTIME_DIM_VAL, 16), (std::vector<int>{16}));
+    for (int64_t M = 1; M <= 200; M++) {
         const std::vector<int> kernels = plan_tile_kernels(M, 48);
-        for (int rows : kernels) EXPECT_EQ(rows % 16, 0) << M;
-        const bool any = M == MXDNN_RUNTIME_DIM_VAL;
-        EXPECT_EQ(kernels.back(), any || M >= 48 ? 48 : round_up(M, 16)) << M;
-        EXPECT_EQ(rows_of_call(kernels, any ? 17 : M % 48), any      ? 32
-                                                            : M % 48 ? round_up(M % 48, 16)
-                                                                     : 48)
-                << M;
+        EXPECT_EQ(kernels.back(), M >= 48 ? 48 : rows_on_tiles(M)) << M;
+        const int64_t last = (M - 1) % 48 + 1;
+        EXPECT_EQ(rows_of_call(kernels, last), rows_on_tiles(last)) << M;
     }
 }
 
@@ -327,7 +329,7 @@ TEST(matmul_plan, calls_that_decode_again_have_kernels) {
                 const source_blocks_t blocks = {K, 2, rows, k.direct_rows, joined};
                 for (int64_t r = 0; r < rows; r += blocks.call_rows(r)) {
                     const int64_t n = blocks.call_rows(r);
-                    EXPECT_EQ(rows_of_call(kernels, n), round_up(n, 16)) << M;
+                    EXPECT_EQ(rows_of_call(kernels, n), rows_on_tiles(n)) << M;
                     EXPECT_TRUE(n > 16 || M <= 16) << M;
                 }
             }

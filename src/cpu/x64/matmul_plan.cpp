@@ -19,6 +19,15 @@ constexpr int64_t any_rows = int64_t(1) << 40;
 // Threads that copy rows themselves should have different ones. Fewer calls than this for each part cost
 // more: each part reads the weights.
 constexpr int64_t least_own_calls = 3;
+
+// The rows of the kernel for a call of so many rows. More than two tiles have about equally many rows each,
+// and a few more than whole tiles are worth a kernel with shorter tiles.
+int64_t tile_kernel_rows(int64_t rows) {
+    constexpr int64_t few = 4;
+    const int64_t more = rows % tile_source_rows;
+    return rows > 2 * tile_source_rows && more > 0 && more <= few ? rows - more + few
+                                                                  : round_up(rows, tile_source_rows);
+}
 } // namespace
 
 int plan_gemm_rows(int64_t M, int most, int step) {
@@ -58,11 +67,11 @@ std::vector<int> plan_direct_kernels(int64_t M, int most) {
 std::vector<int> plan_tile_kernels(int64_t M, int most, int64_t joined) {
     std::vector<int> rows;
     if (M == runtime_dim) {
-        for (int r = tile_source_rows; r < most; r += tile_source_rows) rows.push_back(r);
-        rows.push_back(most);
+        for (int64_t r = 1; r <= most; r = rows.back() + 1)
+            rows.push_back(int(std::min<int64_t>(tile_kernel_rows(r), most)));
         return rows;
     }
-    int last = std::min(int(round_up(M % most, tile_source_rows)), most);
+    int last = std::min(int(tile_kernel_rows(M % most)), most);
     if (M > most && last > 0 && last <= joined) last = int((most + joined) / 2);
     if (last && last < most) rows.push_back(last);
     if (M >= most || rows.empty()) rows.push_back(most);

@@ -82,7 +82,7 @@ int plan_direct_rows(int64_t M, int most);
 
 // The numbers of rows, ascending, that kernels are generated for. Calls take `most` of M rows at a time, and
 // the last call takes the rest: so these are the numbers that M needs, or (runtime_dim) any up to `most`.
-// With tiles they are whole tiles.
+// With tiles they are whole tiles, or a few rows more.
 std::vector<int> plan_direct_kernels(int64_t M, int most);
 std::vector<int> plan_tile_kernels(int64_t M, int most, int64_t joined = 0);
 // The same with tiles, for parts of `each` of M rows that are not longer than one call.

@@ -27,8 +27,8 @@ struct kernel_row_t {
     int max_rows;                                       // 1 for decode
     int panels[3]; // possible numbers of panels per call, ascending, then zeros
     kernel_make_t *make;
-    // Kernels that use tiles. A call says how many rows it has: any number that needs as many tiles of 16
-    // rows as the kernel's number. These kernels scale weights before they multiply, as decode kernels do,
+    // Kernels that use tiles. A call says how many rows it has: any number, up to the kernel's, that needs as
+    // many tiles of 16 rows. These kernels scale weights before they multiply, as decode kernels do,
     // with zeros that are added. If they have more than one tile of rows, they read them in the order of
     // source_blocks_t. Up to 15 more rows may be read, and written to acc.
     bool on_tiles = false;

@@ -19,11 +19,16 @@ class tile_sums_t : public jit_base_t {
 protected:
     explicit tile_sums_t(const kernel_params_t &p)
         : panels_(p.panels), row_tiles_(int(div_up(p.rows, amx_tile_rows))),
+          tile_rows_(row_tiles_ > 2 ? int(div_up(p.rows, row_tiles_)) : amx_tile_rows),
           group_(std::min(p.panels, walked_panels(p.rows))) {}
 
     const int panels_;
     const int row_tiles_; // tiles of source rows
-    const int group_;     // panels that are processed together
+    // Rows of a tile. A product takes as long as it has rows. Up to two tiles have registers of their own,
+    // and the last one is as short as the call needs. More tiles share registers, so all have about equally
+    // many.
+    const int tile_rows_;
+    const int group_; // panels that are processed together
 
     // --- What a kernel implements ---
 
@@ -213,17 +218,17 @@ private:
         routines();
     }
 
-    // The last tile of rows has only the remaining rows if tiles have registers of their own. Otherwise rows
-    // that do not exist are multiplied, too.
+    // Of more than two tiles, rows that do not exist are multiplied, too.
     void configure() {
-        const tile_config_t whole = whole_tiles();
+        tile_config_t tiles = whole_tiles();
         const int last = row_tiles_ - 1;
+        for (int t = 0; t < sums_ + src_tiles_; t++) tiles.rows[t] = uint8_t(tile_rows_);
         const auto rows_of = [&](const Xbyak::Tmm &t) {
             return byte[rsp + int(offsetof(tile_config_t, rows)) + t.getIdx()];
         };
-        vmovdqa64(Xbyak::Zmm(0), constant(&whole, sizeof(whole)));
+        vmovdqa64(Xbyak::Zmm(0), constant(&tiles, sizeof(tiles)));
         vmovdqa64(ptr[rsp], Xbyak::Zmm(0));
-        if (row_tiles_ <= src_tiles_) {
+        if (row_tiles_ <= 2) {
             load_arg(temp_, offsetof(direct_args_t, rows));
             if (last) sub(temp_, last * amx_tile_rows);
             mov(rows_of(src(last)), temp_.cvt8());
@@ -232,10 +237,12 @@ private:
         ldtilecfg(ptr[rsp]);
     }
 
+    int source_bytes() const { return tile_rows_ * amx_row_bytes; } // of a tile, in a stream
+
     // With one panel every tile is read once; with two, tiles are prefetched. The first-level cache is kept
     // for weights.
     void load_source(int row_tile) {
-        const Xbyak::Address from = ptr[src_ + src_stride_ + row_tile * amx_tile_bytes];
+        const Xbyak::Address from = ptr[src_ + src_stride_ + row_tile * source_bytes()];
         row_tiles_ == 1 ? tileloadd(src(row_tile), from) : tileloaddt1(src(row_tile), from);
     }
 
@@ -243,15 +250,14 @@ private:
     // With one panel every product reads a tile, and that cache has no bandwidth left.
     void fetch_source(int row_tile) {
         if (row_tiles_ == 1 || group_ == 1) return;
-        for (int b = 0; b < amx_tile_bytes; b += 64)
-            prefetcht0(ptr[src_ + src_step_ + row_tile * amx_tile_bytes + b]);
+        for (int b = 0; b < source_bytes(); b += amx_row_bytes)
+            prefetcht0(ptr[src_ + src_step_ + row_tile * source_bytes() + b]);
     }
 
     void store_sums() {
         mov(result_, var(acc));
         load_arg(temp_, offsetof(direct_args_t, acc_stride));
-        mov(b_, temp_);
-        shl(b_, 4);
+        imul(b_, temp_, tile_rows_);
         for (int t = 0; t < row_tiles_; t++) {
             for (int p = 0; p < group_; p++) tilestored(ptr[result_ + temp_ + p * amx_row_bytes], sum(t, p));
             add(result_, b_);
