@@ -92,8 +92,8 @@ public:
         return values;
     }
     std::string packed_format(const std::string &) const override { return ""; }
-    std::optional<packed_t> packed(const std::string &, const shape_t &, engine_t &) const override {
-        return std::nullopt;
+    packed_t packed(const std::string &name, const shape_t &, engine_t &) const override {
+        throw std::logic_error("weights '" + name + "' are made up, and not packed");
     }
     bool has_equal_experts() const override { return true; }
 

@@ -97,8 +97,7 @@ public:
     std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const override;
     const source_t &source(const std::string &name, const shape_t &shape) const override;
     std::string packed_format(const std::string &name) const override;
-    std::optional<packed_t> packed(
-            const std::string &name, const shape_t &shape, engine_t &engine) const override;
+    packed_t packed(const std::string &name, const shape_t &shape, engine_t &engine) const override;
 
 private:
     mxdnn_pack::checkpoint_t checkpoint_;
@@ -174,13 +173,11 @@ std::string file_tensors_t::packed_format(const std::string &name) const {
     return format ? format->name : desc.to_string();
 }
 
-std::optional<packed_t> file_tensors_t::packed(
-        const std::string &name, const shape_t &shape, engine_t &engine) const {
-    const auto index = checkpoint_.find(name);
-    if (!index || !checkpoint_.entries[*index].is_packed) return std::nullopt;
-    const entry_t &e = checkpoint_.entries[*index];
+packed_t file_tensors_t::packed(const std::string &name, const shape_t &shape, engine_t &engine) const {
+    const size_t index = checkpoint_.find(name).value();
+    const entry_t &e = checkpoint_.entries[index];
     const mxdnn::container &file = checkpoint_.file_of(e);
-    packed_t p{packed_desc(*index, shape), {}};
+    packed_t p{packed_desc(index, shape), {}};
     safetensors::check_usable(path() + ": packed weights " + name, p.desc, engine.engine());
     file.verify(e.index);
     const void *bytes = file.get_data(e.index);

@@ -32,9 +32,8 @@ public:
     virtual const source_t &source(const std::string &name, const shape_t &shape) const = 0;
     // The name of the format of packed weights; empty where they are not packed.
     virtual std::string packed_format(const std::string &name) const = 0;
-    // Packed weights as they are, where the engine can use them; nothing where they are not packed.
-    virtual std::optional<packed_t> packed(
-            const std::string &name, const shape_t &shape, engine_t &engine) const = 0;
+    // Packed weights as they are, where the engine can use them; only for those that have a packed_format.
+    virtual packed_t packed(const std::string &name, const shape_t &shape, engine_t &engine) const = 0;
     // Whether all experts of a layer are known to be the same.
     virtual bool has_equal_experts() const { return false; }
 
