@@ -244,10 +244,12 @@ private:
         const auto gate_up = is_one ? std::optional<source_t>(t_.source(weights[0], gate_up_shape))
                                     : interleaved(t_.source(weights[0], shape_t::batch(E, I, H)),
                                             t_.source(weights[1], shape_t::batch(E, I, H)));
+        if (!gate_up)
+            throw std::runtime_error(t_.path() + ": gate and up of the experts of layer " + std::to_string(i)
+                                     + " are stored in two formats");
         const source_t &down_source = t_.source(down, down_shape);
-        const auto format = gate_up ? packed_format(*gate_up, mlp_) : std::nullopt;
-        const auto down_format = packed_format(down_source, mlp_);
-        if (!gate_up || format.has_value() != down_format.has_value())
+        const auto format = packed_format(*gate_up, mlp_), down_format = packed_format(down_source, mlp_);
+        if (format.has_value() != down_format.has_value())
             throw std::runtime_error(t_.path() + ": the experts of layer " + std::to_string(i)
                                      + " are stored in several formats; --encoding names one for all");
         if (format)

@@ -153,6 +153,8 @@ def gguf() -> None:
     refuses_with("there is no tensor 'blk.2.", {a + "block_count": (u32, 3)})
     for name in ("blk.1.attn_sinks.weight", "blk.0.ffn_up_exps.weight", "blk.1.ffn_gate_exps.bias"):
         refuses_with(f"there is no tensor '{name}'", {}, dropped=name)
+    up = to_gguf.Tensor("blk.1.ffn_up_exps.weight", "BF16", [6, 32, 32], bytes(2 * 6 * 32 * 32))
+    refuses_with("gate and up of the experts of layer 1 are stored in two formats", {}, [up], dropped=up.name)
     refuses_with("'rope_freqs.weight' is not F32 [4]",
                  {}, [to_gguf.Tensor("rope_freqs.weight", "F32", [3], bytes(12))])
     refuses_with("'rope_freqs.weight' has a number", {}, [to_gguf.Tensor("rope_freqs.weight", "F32", [4], bytes(16))])
