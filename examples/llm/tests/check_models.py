@@ -209,6 +209,19 @@ def logits_that_are_none() -> None:
     assert done.stdout.strip() == str(first), done.stdout
 
 
+def several_types() -> None:
+    """Weights of one product that are stored in several types are several products."""
+    folder, ids = os.path.join(GOLDEN, "gpt-oss"), [[3, 1, 4], [5]]
+
+    def with_wider_values(_: dict, tensors: dict) -> None:
+        for name in [n for n in tensors if n.endswith("v_proj.weight")]:
+            _, dims, data = tensors[name]
+            tensors[name] = "F32", dims, to_gguf.wider(data)
+
+    want = run(folder, ids, "--encoding", "f32")
+    assert (e := error(run(changed(with_wider_values), ids, "--encoding", "f32"), want)) <= TIGHT, e
+
+
 def routes() -> None:
     """Experts that are taken from a file give the logits of the run that noted them."""
     folder, ids, same = os.path.join(GOLDEN, "gpt-oss"), [[3, 1, 4], [5]], ["--routes", "routes.s32"]
@@ -249,6 +262,8 @@ def wrong_files() -> None:
             changed(lambda c, t: t.pop("model.layers.0.self_attn.sinks")))
     refuses("there is no tensor 'model.layers.2.", changed(lambda c, t: c.update(num_hidden_layers=3, layer_types=None)))
     refuses("has no embedding", changed(lambda c, t: t.pop("model.embed_tokens.weight")))
+    refuses("tensor 'model.norm.weight' is F64; F32, BF16 and F16 can be read",
+            changed(lambda c, t: t.update({"model.norm.weight": ("F64", [32], bytes(256))})))
     refuses("is [6, 64], and the configuration asks for [6, 128]", changed(lambda c, t: c.update(intermediate_size=64)))
     refuses("the configuration asks for [41, 64]", changed(lambda c, t: c.update(hidden_size=64)))
     for key, value in [("num_attention_heads", 0), ("hidden_size", -1), ("vocab_size", 2**63), ("head_dim", 1e9),
@@ -267,6 +282,13 @@ def wrong_files() -> None:
     refuses("rope_type", changed(lambda c, t: c.update(rope_parameters={"rope_type": "other", "factor": 2})))
 
     folder = changed(lambda c, t: None)
+    shutil.copytree("packed/llama", "packed/wider")
+    with open("packed/llama/config.json") as f:
+        config = json.load(f)
+    with open("packed/wider/config.json", "w") as f:
+        json.dump({**config, "intermediate_size": 64}, f)
+    refuses("packed weights 'model.layers.0.mlp.gate_proj.weight' are [43, 32], and the configuration asks for "
+            "[64, 32]", "packed/wider")
     refuses("there is no token 41", folder, "--ids", "3,41")
     refuses("is no list of tokens", folder, "--ids", "3,x")
     refuses("exceed the context of 2", folder, "--ids", "1,2,3", "--context", "2")
@@ -318,6 +340,9 @@ def wrong_texts() -> None:
         assert (done := tokenize()).returncode == 1 and "is not a regular file" in done.stderr, done.stderr
         os.remove(file)
     assert tokenize().returncode == 0
+    with open("texts/tokenizer.json", "r+") as f:
+        f.truncate(2**28 + 1)
+    assert (done := tokenize()).returncode == 1 and "a tokenizer has at most 268435456" in done.stderr, done.stderr
 
 
 def wrong_command_lines() -> None:
@@ -376,6 +401,7 @@ def main() -> None:
             golden(name)
         heads()
         gguf()
+        several_types()
         routes()
         wrong_files()
         wrong_texts()
