@@ -78,11 +78,12 @@ std::vector<const kernel_row_t *> rows_of_kind(kernel_kind_t kind) {
 std::string row_name(const ::testing::TestParamInfo<const kernel_row_t *> &info) { return info.param->name; }
 
 std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, int64_t K, int rows,
-        int panels, decoded_t decoded, data_type_t dst_dt) {
+        int panels, decoded_t decoded, data_type_t dst_dt, int64_t k_rows) {
     kernel_params_t p;
     p.wei_dt = f.dt;
     p.quant = f.quant;
     p.K = K;
+    p.k_rows = k_rows;
     p.rows = rows;
     p.panels = panels;
     p.decoded = decoded;

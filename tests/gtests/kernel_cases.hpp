@@ -65,7 +65,8 @@ protected:
 };
 
 std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, int64_t K, int rows,
-        int panels, decoded_t decoded = decoded_t::dropped, data_type_t dst_dt = mxdnn_data_type_undef);
+        int panels, decoded_t decoded = decoded_t::dropped, data_type_t dst_dt = mxdnn_data_type_undef,
+        int64_t k_rows = 0);
 // For messages.
 std::string where(const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels);
 

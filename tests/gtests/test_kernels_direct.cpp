@@ -86,9 +86,15 @@ struct stored_t {
     static constexpr uint16_t poison = 0x7f81;
 };
 
+// A kernel that multiplies the first rows of K, whole tiles, before another one does the rest.
+struct first_rows_t {
+    const jit_kernel_t &kernel;
+    int64_t k;
+};
+
 // Calls a direct kernel; results in [rows][panels * 16]. `kept`: for kernels that keep decoded panels.
 std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, stored_t *stored = nullptr,
-        guarded_t *kept = nullptr) {
+        guarded_t *kept = nullptr, const first_rows_t *first = nullptr) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
     // A gap between rows, which must stay untouched, and no gap after the last one.
     const bool int8 = p.row.compute_dt == mxdnn_s8;
@@ -155,6 +161,12 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, st
         args.dst = dst.data();
         args.dst_stride = dst_columns * 2;
         args.scale = stored->scale;
+    }
+    if (first) {
+        jit_call(first->kernel, args);
+        args.begin = args.acc;
+        args.src = src.data() + first->k / k_step * src_step;
+        args.wei += n16_frame_t::tile(p.w.shape, first->k, 0) - n16_frame_t::prefix(p.w.shape);
     }
     jit_call(kernel, args);
     if (stored) {
@@ -309,6 +321,35 @@ TEST_P(direct_kernels, rows_do_not_change_bits) {
             ASSERT_EQ(std::memcmp(&all[size_t(first * w.shape.N)], got.data(), got.size() * 4), 0)
                     << where(row(), f, K, rows, some.panels) << " rows from " << first;
         }
+    }
+}
+
+// Nor may parts of K, the second of which begins with the sums of the first.
+TEST_P(direct_kernels, parts_of_k_do_not_change_bits) {
+    if (!row().on_tiles) GTEST_SKIP() << "multiplies all of K";
+    rng_t g(seed());
+    constexpr int64_t tails[] = {32, 133, 256};
+    int turn = 0;
+    for (const format_t &f : formats_of(row())) {
+        const int64_t tail = tails[turn++ % 3];
+        const int64_t first = 2 * std::max(f.quant.block, n16_frame_t::min_tile_rows), K = first + tail;
+        for (int rows : {7, 20, 33, row().max_rows})
+            for (int panels : panels_of(row())) {
+                if (panels > call_panels(rows)) continue;
+                matrix_t w(f, K, panels * panel_columns);
+                w.fill(g);
+                problem_t p(row(), w, rows, panels);
+                p.fill(g);
+                const auto part = [&](int64_t k_rows) {
+                    return make(row(), f, K, rows, panels, decoded_t::dropped, mxdnn_data_type_undef, k_rows);
+                };
+                const auto before = part(first), rest = part(tail);
+                ASSERT_TRUE(before && rest);
+                const first_rows_t begin{*before, first};
+                ASSERT_EQ(run_direct(*rest, p, nullptr, nullptr, &begin),
+                        run_direct(*make(row(), f, K, rows, panels), p))
+                        << where(row(), f, K, rows, panels);
+            }
     }
 }
 

@@ -368,6 +368,42 @@ TEST(matmul_plan, chunks_of_k_are_whole_tiles_and_cover_k) {
     }
 }
 
+// Parts of K are whole tiles and about equally long. With them, the rows of a call and the codes of two
+// panels leave room in the second-level cache. Shorter rows have none.
+TEST(matmul_plan, parts_of_k) {
+    auto m = machine(cpu_isa_t::avx512_core_amx, 1);
+    m.l2 = 2 << 20;
+    auto k = amx_kernels();
+    const int64_t mxfp4 = 17, mxfp8 = 34; // bytes of two rows of a panel
+    const auto part = [&](int64_t K, int64_t bytes) { return plan_k_part(K, K / 2 * bytes, m, k); };
+    EXPECT_EQ(part(8192, mxfp8), 0);
+    EXPECT_EQ(part(11264, mxfp4), 0);
+    EXPECT_EQ(part(12288, mxfp4), 6144);
+    EXPECT_EQ(part(14336, mxfp4), 7168);
+    EXPECT_EQ(part(10240, mxfp8), 5120);
+    EXPECT_EQ(part(20480, mxfp4), 6912);
+    for (int64_t K = 128; K < 100000; K += 160)
+        if (const int64_t rows = part(K, mxfp8)) {
+            EXPECT_EQ(rows % 128, 0) << K;
+            EXPECT_LT(rows, K);
+            EXPECT_LE(rows * (48 * 2 + mxfp8), m.l2 * 9 / 16) << K;
+            k.k_part = rows;
+            EXPECT_GE(max_plan_rows(K, 0, m, k), 48) << K;
+            k.k_part = 0;
+        }
+    k.row_step = k.direct_rows = 32;
+    EXPECT_EQ(part(14336, mxfp4), 0) << "fewer rows";
+    EXPECT_EQ(part(14336, mxfp8), 7168);
+    k.k_part = 7168;
+    EXPECT_EQ(describe(plan_mx_matmul(shape(64, 14336, 4096), 0, m, k)), "direct:rows64:columns64:k7168");
+    k.decodes_again = false;
+    EXPECT_EQ(part(14336, mxfp8), 0) << "decoded panels serve several calls";
+    EXPECT_EQ(plan_tasks_together(1000, 1), 64);
+    EXPECT_EQ(plan_tasks_together(1000, 14), 8);
+    EXPECT_EQ(plan_tasks_together(300, 14), 5);
+    EXPECT_EQ(plan_tasks_together(10, 14), 1);
+}
+
 TEST(matmul_plan, no_number_of_rows_exceeds_what_the_scratchpad_is_sized_for) {
     for (int64_t K : {64, 2880, 14336})
         for (int64_t hint : {0, 1, 17, 1000}) {

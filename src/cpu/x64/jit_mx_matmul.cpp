@@ -24,6 +24,8 @@ struct jit_mx_matmul_base_t::run_t {
     const matmul_conf_t &c;
     matmul_plan_t plan;
     int64_t M, dst_n, batch;
+    int64_t k_parts;      // of every task
+    int64_t task_columns; // of a task: those of the plan, or several times as many if there are parts of K
     int nthr;
     bool shares_batch;
     bool own_parts;         // each thread copies rows for itself
@@ -63,7 +65,11 @@ struct jit_mx_matmul_base_t::run_t {
         const bool usual = !shares_batch && M == s.usual_.M && nthr == s.usual_.threads;
         plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
         own_parts = c.own_parts && c.streams(plan.direct, M);
+        k_parts = c.k_parts(plan.direct);
+        const int64_t all = div_up(dst_n, plan.columns) * parts_of(M, plan.rows, joined_rows(c.kernels));
+        task_columns = plan.columns * (k_parts > 1 ? plan_tasks_together(all, c.machine.threads) : 1);
     }
+    int64_t tasks() const { return div_up(dst_n, task_columns); }
 
     // Decides where kernels read the rows of a part. Returns the number of rows that have to be prepared.
     int64_t place_source(part_t &part) const {
@@ -126,8 +132,10 @@ struct jit_mx_matmul_base_t::run_t {
         });
     }
 
-    // Computes destination columns [c0, c1) of all rows.
-    void do_columns(const part_t &part, int64_t c0, int64_t c1, const epilogue_t &epilogue, char *buffer) {
+    // Computes destination columns [c0, c1) of all rows. If there are parts of K: of one part, whose sums, or
+    // those of the parts before, are in part_sums.
+    void do_columns(const part_t &part, int64_t c0, int64_t c1, int64_t k_part, float *part_sums,
+            const epilogue_t &epilogue, char *buffer) {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
         const int64_t half = c.half();
         const int64_t n0 = c.weights_column(c0), n1 = c.weights_column(c1);
@@ -142,19 +150,26 @@ struct jit_mx_matmul_base_t::run_t {
             operands.dst_bytes = epilogue.bytes_of_dst();
         }
         const bool linear = operands.dst && epilogue.is_linear() && !epilogue.has_bias_per_row();
-        operands.store = linear && self.kernels_.can_store(plan.direct, c1 - c0, scaled, epilogue.dst_type());
+        const bool last_part = k_part + 1 == k_parts;
+        operands.k_part = k_part;
+        operands.part_sums = part_sums;
+        operands.store = last_part && linear
+                         && self.kernels_.can_store(plan.direct, c1 - c0, scaled, epilogue.dst_type());
         if (linear) {
             operands.bias = epilogue.bias_of(0, c0, c1 - c0, bias);
             operands.row_scales = scaled ? row_scales(part) : nullptr;
         }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         if (operands.store) return;
-        if (linear)
+        if (linear && last_part)
             return epilogue.finish_linear(
                     {acc + n0 % panel_columns, c.scratch.acc_columns, operands.dst, operands.dst_stride,
                             part.rows, c1 - c0, operands.scale, operands.row_scales, operands.bias});
-        float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        const int64_t up_at = (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        float *up = acc + up_at;
+        if (part_sums) operands.part_sums += up_at;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);
+        if (!last_part) return;
         float most = 0;
         for (int64_t r = 0; r < part.rows; r++) {
             if (operands.dst && r + rows_ahead < part.rows)
@@ -212,8 +227,16 @@ struct jit_mx_matmul_base_t::run_t {
 
     // A task: a range of columns of a part.
     void do_task(const part_t &part, int64_t t, const epilogue_t &epilogue, int ithr) {
-        do_columns(part, t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
-                thread_buffer(ithr));
+        const int64_t first = t * task_columns, end = std::min(first + task_columns, dst_n);
+        float *const sums = k_parts > 1 ? ctx.scratch<float>(scratch_t::partial_sums, ithr) : nullptr;
+        for (int64_t k = 0; k < k_parts; k++) {
+            float *of_columns = sums;
+            for (int64_t c0 = first; c0 < end; c0 += plan.columns) {
+                do_columns(part, c0, std::min(c0 + plan.columns, end), k, of_columns, epilogue,
+                        thread_buffer(ithr));
+                if (sums) of_columns += c.scratch.acc / int64_t(sizeof(float));
+            }
+        }
     }
 
     void do_entry(const dim_t *idx) { own_parts ? do_own_parts(idx) : do_batch_entry(idx); }
@@ -224,10 +247,9 @@ struct jit_mx_matmul_base_t::run_t {
         entry.buffer = source_buffer(0);
         set_entry(entry, idx);
         for_parts(entry, c.scratch.parts, nthr, [&](const part_t *parts, int n_parts) {
-            const int64_t tasks = div_up(dst_n, plan.columns);
-            const int n = int(std::min<int64_t>(nthr, tasks));
+            const int n = int(std::min<int64_t>(nthr, tasks()));
             task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, n_parts,
-                    [&](int i) { return first_of_share(tasks, n, i); });
+                    [&](int i) { return first_of_share(tasks(), n, i); });
             parallel(ctx, n, [&](int ithr, int) {
                 epilogue_t epilogue(ctx);
                 epilogue.set_batch(idx);
@@ -241,7 +263,7 @@ struct jit_mx_matmul_base_t::run_t {
     void do_own_parts(const dim_t *idx) {
         part_t entry;
         set_entry(entry, idx);
-        const int64_t tasks = div_up(dst_n, plan.columns);
+        const int64_t tasks = this->tasks();
         const own_parts_t parts{M, plan.rows, parts_of(M, plan.rows, joined_rows(c.kernels)), tasks};
         const int n = int(std::min<int64_t>(nthr, parts.all_tasks()));
         task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n, 1,
@@ -253,7 +275,8 @@ struct jit_mx_matmul_base_t::run_t {
             part.buffer = source_buffer(ithr);
             int64_t copied = -1;
             shares.run_prepared(
-                    ithr, own_parts_t::tasks_of_copy, [&](int64_t t) { return t / tasks == copied; },
+                    ithr, div_up(own_parts_t::tasks_of_copy * plan.columns, task_columns),
+                    [&](int64_t t) { return t / tasks == copied; },
                     [&](int64_t t) {
                         if (t / tasks != copied) {
                             copied = t / tasks;
@@ -268,7 +291,7 @@ struct jit_mx_matmul_base_t::run_t {
 
     // All matrices of a batch, shared by all threads. Each thread takes a range of the tasks of all matrices.
     void do_batch() {
-        const int64_t tasks = div_up(dst_n, plan.columns);
+        const int64_t tasks = this->tasks();
         const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
         parallel(ctx, int(std::min<int64_t>(nthr, batch * tasks)), [&](int ithr, int nt) {
             epilogue_t epilogue(ctx);

@@ -170,6 +170,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                           : M == runtime_dim || M == 0 ? c.gemm->max_rows
                                                        : plan_gemm_rows(M, c.gemm->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls
+    if (p.kind == mxdnn_primitive_kind_mx_matmul && batch_of(p.dst) == 1)
+        c.kernels.k_part = plan_k_part(K, c.panel_bytes, c.machine, c.kernels);
     c.calls = M != runtime_dim ? div_up(M, c.kernels.row_step) : c.kernels.decodes_again ? usual_calls : 0;
     return yes();
 }
@@ -197,6 +199,8 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     // An odd number of cache lines, so that rows use all cache sets in turn.
     if (s.acc_columns % (2 * panel_columns) == 0) s.acc_columns += panel_columns;
     s.acc = task_rows * s.acc_columns * int64_t(sizeof(float));
+    if (c.kernels.k_part)
+        s.part_sums = s.acc * (c.machine.threads > 1 ? tasks_together_of_several : most_tasks_together);
 }
 
 } // namespace x64

@@ -30,12 +30,14 @@ struct matmul_scratch_t {
     int64_t panel_stride = 0;               // bytes from one panel to the next
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
-    int64_t own_rows = 0; // rows that a thread copies for itself, beside prepared ones that threads share
+    int64_t part_sums = 0; // parts of K: f32 sums of several tasks, per thread
+    int64_t own_rows = 0;  // rows that a thread copies for itself, beside prepared ones that threads share
     int64_t sources() const { return source + row_scales + block_sums; }
     int64_t per_thread() const { return panels + acc + own_rows + (own_sources ? sources() : 0); }
     void book(scratch_parts_t &scratch, int threads) const {
         if (!own_sources) scratch.book(scratch_t::source_rows, parts * sources());
         scratch.book(scratch_t::thread, per_thread(), threads);
+        if (part_sums) scratch.book(scratch_t::partial_sums, part_sums, threads);
     }
 };
 
@@ -82,6 +84,12 @@ struct matmul_conf_t {
     // write. Other rows than of bf16 are converted, by all threads together.
     bool copies_alone(const problem_t &p) const {
         return kernels.decodes_again && p.src.dt == mxdnn_bf16 && !p.attr.src.scales.set;
+    }
+
+    // The number of parts of K that tasks of such rows consist of.
+    int64_t k_parts(bool by_direct) const {
+        const kernel_row_t *row = beside(by_direct);
+        return kernels.k_part && row && row->on_tiles ? div_up(weights.K, kernels.k_part) : 1;
     }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.

@@ -127,13 +127,32 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
     return round_up(div_up(K, chunks), kernels.tile_rows);
 }
 
+int64_t plan_k_part(
+        int64_t K, int64_t panel_bytes, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    // Every group of panels reads the rows of a call again. In between, these rows and the codes of the group
+    // pass through L2, which does not keep them if they take most of it. Sums of parts of K, which are stored
+    // and read again, cost less than reading rows from further away.
+    const int64_t bytes =
+            K * kernels.row_step * kernels.compute_bytes + walked_panels(kernels.row_step) * panel_bytes;
+    if (!kernels.decodes_again || bytes <= machine.l2 * 5 / 8) return 0;
+    return round_up(div_up(K, div_up(bytes, machine.l2 / 2)), int64_t(kernels.tile_rows));
+}
+
+int64_t plan_tasks_together(int64_t tasks, int threads) {
+    constexpr int64_t for_each_thread = 4;
+    if (threads == 1) return most_tasks_together;
+    return std::clamp<int64_t>(tasks / (for_each_thread * threads), 1, tasks_together_of_several);
+}
+
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The prepared source should stay in L2, beside the panels and the sums. Otherwise every panel reads it
     // from further away. Where every call decodes anyway, it is better to decode again for fewer rows, which
     // leave room for the results, too.
     const bool whole = kernels.fused || kernels.many || kernels.only_direct;
-    const int64_t k = whole ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
+    const int64_t k = kernels.k_part ? kernels.k_part
+                      : whole        ? round_up(K, k_step)
+                                     : plan_k_chunk(K, machine, kernels);
     const int64_t row_bytes = std::max<int64_t>(1, k * (kernels.fused ? 1 : kernels.compute_bytes));
     // Where a panel is decoded once for all of them, twice as many rows pay even if they do not fit.
     const int64_t least = whole ? 128 : 256;
@@ -200,6 +219,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1)
                                     : round_up(div_up(parts > 1 ? s.M - joined : s.M, parts), step);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
+    p.k_part = kernels.k_part;
 
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
@@ -214,7 +234,8 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 std::string describe(const matmul_plan_t &p) {
     std::string s = p.direct ? "direct" : p.many ? "many" : p.fused ? "fused" : "decode+gemm";
     s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
-    return p.direct || p.many || p.fused ? s : s + ":k" + std::to_string(p.k_chunk);
+    const int64_t k = p.direct || p.many || p.fused ? p.k_part : p.k_chunk;
+    return k ? s + ":k" + std::to_string(k) : s;
 }
 
 } // namespace x64

@@ -45,6 +45,7 @@ struct matmul_kernels_t {
     int gemm_panels = 1;
     int compute_bytes = 4; // of the compute type
     int tile_rows = 128;   // of the weights' layout: chunks of K are whole tiles
+    int64_t k_part = 0;    // rows of K that many columns are multiplied by before the next ones; 0: all
 };
 
 // A rest of so many rows is not worth a call or a part of its own, where each decodes again: one tile of rows
@@ -64,6 +65,7 @@ struct matmul_plan_t {
     int64_t rows = 1;     // rows of the source that are prepared and multiplied together
     int64_t columns = 64; // columns of the destination per task
     int64_t k_chunk = 0;  // rows of the weights that are decoded together
+    int64_t k_part = 0;   // see matmul_kernels_t
 };
 
 // The number of rows of a call of a gemm kernel so that about M rows are whole calls: the largest of the
@@ -122,6 +124,13 @@ inline int64_t least_plan_columns(int64_t dst_n, int64_t step, int64_t wanted) {
             [&](int64_t columns) { return div_up(dst_n, columns); });
 }
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+// The k_part of kernels that decode for every call.
+int64_t plan_k_part(
+        int64_t K, int64_t panel_bytes, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+// The number of tasks of the same rows that a thread takes together, part of K by part of K: so many that
+// rows of a part of K are read more often from the second-level cache than to it, but some for each thread.
+constexpr int64_t most_tasks_together = 64, tasks_together_of_several = 8;
+int64_t plan_tasks_together(int64_t tasks, int threads);
 
 // Parts of M rows (or runtime_dim), of `rows` rows and `bytes` each, that are prepared together if threads
 // share them. A thread may then multiply the next part while others have not finished this one.

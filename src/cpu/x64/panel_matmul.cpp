@@ -50,8 +50,9 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(
 }
 
 status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int rows, int panels,
-        decoded_t decoded, kernel_t &kernel) const {
+        decoded_t decoded, kernel_t &kernel, int64_t k_rows) const {
     kernel_params_t k;
+    k.k_rows = k_rows;
     k.wei_dt = p.weights.dt;
     k.quant = p.weights.packed.quant;
     k.K = c_.weights.K;
@@ -59,7 +60,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.panels = panels;
     k.decoded = decoded;
     k.row_scaled = c_.row_scaled;
-    k.calls = c_.calls;
+    k.calls = k_rows ? 0 : c_.calls;
     k.dst_dt = p.dst.dt == mxdnn_bf16 || p.dst.dt == mxdnn_f32 ? p.dst.dt : mxdnn_data_type_undef;
     k.fetch_ahead = fetch_ahead(cpu_family());
     k.fetches_near = fetches_near(cpu_family());
@@ -74,7 +75,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
 // A call with fewer rows than its kernel multiplies rows of zeros. `together`: there are calls with the
 // largest number of rows and others beside them, or any number of rows.
 status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, const std::vector<int> &rows,
-        bool together, decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const {
+        bool together, decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k, int64_t k_rows) const {
     k.row = &row;
     k.rows = rows;
     for (std::vector<kernel_t> &v : k.kernels) v.resize(rows.size());
@@ -94,7 +95,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, con
                 together || row.on_tiles || rows[i] == rows.back() || (rows[i] & (rows[i] - 1)) == 0;
         for (size_t j = 0; j < used.size(); j++)
             if (used[j] && (coarse || j == widest))
-                MXDNN_CHECK(create(p, row, rows[i], row.panels[j], decoded, k.kernels[j][i]));
+                MXDNN_CHECK(create(p, row, rows[i], row.panels[j], decoded, k.kernels[j][i], k_rows));
     }
     return mxdnn_success;
 }
@@ -105,6 +106,12 @@ status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &r
     const bool any = M == runtime_dim;
     const std::vector<int> rows =
             row.on_tiles ? plan_tile_kernels(M, most, joined_rows(c_.kernels)) : plan_direct_kernels(M, most);
+    if (const int64_t part = row.on_tiles ? c_.kernels.k_part : 0) {
+        const int64_t last = (c_.weights.K - 1) % part + 1;
+        if (last != part)
+            MXDNN_CHECK(create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, before_, part));
+        return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k, last);
+    }
     if (!row.on_tiles || !c_.keeps || (!any && M <= most))
         return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
     // Rows that one call multiplies need no stored panels.
@@ -205,8 +212,9 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     const jit_kernel_t *kernel = nullptr;
     const int64_t largest = std::min(o.rows, most);
     const bool keeps = c_.keeps && o.rows > most;
+    const bool last_part = !o.part_sums || o.k_part + 1 == c_.k_parts(o.direct);
     const auto kernels = [&](int64_t r) -> const row_kernels_t & {
-        return !keeps ? k : r > 0 ? found_ : keeping_;
+        return keeps ? r > 0 ? found_ : keeping_ : last_part || before_.rows.empty() ? k : before_;
     };
     // The index of the largest number of panels from p on.
     const auto panels_from = [&](int64_t p) {
@@ -233,8 +241,16 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
                 + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
         if (stream) a.src_step = blocks.stride(o.stream_row + r);
         a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
+        if (o.part_sums) {
+            const int64_t k = o.k_part * c_.kernels.k_part;
+            a.wei += k / c_.kernels.tile_rows * c_.tile_bytes;
+            a.src = static_cast<const char *>(a.src) + k / k_step * a.src_step;
+            float *const sums = o.part_sums + r * c_.scratch.acc_columns + at;
+            a.begin = o.k_part > 0 ? sums : nullptr;
+            if (!last_part) a.acc = sums;
+        }
         a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
-        if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
+        if (o.dst && last_part) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
         kernel = kernels(r).find(j, a.rows).kernel;
         (*kernel)(&a);
         if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};

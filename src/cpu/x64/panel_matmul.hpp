@@ -31,6 +31,10 @@ struct panel_operands_t {
     float scale = 1.f;
     const float *row_scales = nullptr; // further factors of the sums of each row, or null
     const float *bias = nullptr;       // readable up to the end of the last two panels
+    // Parts of K: which one, and the sums of those before, which become those of this one. The last part
+    // leaves sums as without parts.
+    int64_t k_part = 0;
+    float *part_sums = nullptr;
 };
 
 class panel_matmul_t {
@@ -73,9 +77,9 @@ private:
         found_t find(size_t j, int64_t n) const;
     };
     status_t create(const problem_t &p, const kernel_row_t &row, int rows, int panels, decoded_t decoded,
-            kernel_t &kernel) const;
+            kernel_t &kernel, int64_t k_rows = 0) const;
     status_t create(const problem_t &p, const kernel_row_t &row, const std::vector<int> &rows, bool together,
-            decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const;
+            decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k, int64_t k_rows = 0) const;
     status_t create_beside(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
             int64_t tasks_per_thread, row_kernels_t &k);
     int64_t run_rows(dim_t M, const problem_t &p) const; // of each part but the last, if M is known
@@ -93,6 +97,7 @@ private:
 
     matmul_conf_t c_;
     row_kernels_t direct_, many_;
+    row_kernels_t before_; // parts of K: for all but the last one
     row_kernels_t keeping_,
             found_; // if several calls have the same panels: for the first call, and for the others
     kernel_t decode_, fused_;

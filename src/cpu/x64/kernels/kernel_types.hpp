@@ -39,8 +39,9 @@ struct kernel_params_t {
     data_type_t wei_dt = mxdnn_data_type_undef; // not used by gemm kernels
     quant_t quant;                              // not used by gemm kernels
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
-    int rows = 1;                               // rows of source per call: the kernel's m
-    int panels = 1;                             // panels of 16 columns per call
+    int64_t k_rows = 0;  // kernels that use tiles: rows of the weights that a call multiplies; 0: all
+    int rows = 1;        // rows of source per call: the kernel's m
+    int panels = 1;      // panels of 16 columns per call
     int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
     // f32 kernels: weights are prefetched one tile ahead. With AVX-512, codes of 4 bits are loaded from every
     // byte, which is faster than shifts.
@@ -60,6 +61,9 @@ struct direct_args_t {
     int64_t wei_stride; // bytes between panels
     float *acc;         // [rows][panels * 16], overwritten
     int64_t acc_stride; // bytes between rows
+    // Kernels that use tiles: sums of the rows of K before, to which this call adds, in the form of acc;
+    // null: zeros.
+    const float *begin;
     const float
             *xsum; // with zeros that are added: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows

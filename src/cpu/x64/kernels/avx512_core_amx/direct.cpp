@@ -30,25 +30,26 @@ using Xbyak::Zmm;
 class amx_direct_t : public tile_sums_t {
 public:
     explicit amx_direct_t(const kernel_params_t &p)
-        : tile_sums_t(p), keeps_(p.decoded == decoded_t::kept), decoder_(*this, p),
+        : tile_sums_t(p), k_rows_(p.k_rows ? p.k_rows : p.K), keeps_(p.decoded == decoded_t::kept),
+          decoder_(*this, p),
           next_lines_(keeps_ || group_ > 2
                               ? 0
-                              : next_panel_lines(group_ * n16_frame_t::panel_bytes(shape_) / all_steps_,
-                                      p.rows, p.calls)) {
+                              : next_panel_lines(group_ * walked_bytes() / all_steps_, p.rows, p.calls)) {
         zmm_pool_t pool;
         if (loads_scales_) decoder_.take_scale_registers(pool);
         decoder_.take_registers(pool);
     }
 
 private:
-    const bool keeps_; // stores decoded panels for further rows
+    const int64_t k_rows_; // rows of the weights that a call multiplies
+    const bool keeps_;     // stores decoded panels for further rows
     panel_decoder_t decoder_;
     const bool loads_scales_ = decoder_.loads_scales(); // of tiles that are decoded in the fast way
     const packed_shape_t &shape_ = decoder_.shape();
-    const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
-    const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
+    const int64_t whole_tiles_ = k_rows_ / decoder_.tile_rows();
+    const int tail_rows_ = int(k_rows_ % decoder_.tile_rows());
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
-    const int64_t all_steps_ = div_up(shape_.K, int64_t(k_step));
+    const int64_t all_steps_ = div_up(k_rows_, int64_t(k_step));
     const int next_lines_; // cache lines of later panels that a step fetches
 
     // The number of steps of 32 rows between decoding and multiplying. Stores take a while to reach the
@@ -103,11 +104,15 @@ private:
         if (next_lines_ > 0) load_arg(next_, offsetof(direct_args_t, fetch));
     }
 
+    // The bytes of a panel that a call reads.
+    int64_t walked_bytes() const {
+        return whole_tiles_ * tile_bytes_ + (tail_rows_ ? n16_frame_t::tile_bytes(shape_, tail_rows_) : 0);
+    }
     // From the end of the first panel of this group to that of the next group.
     void next_group() override {
         lea(temp_, ptr[wei_stride_ * group_]);
         add(codes_, temp_);
-        mov(temp_, n16_frame_t::panel_bytes(shape_));
+        mov(temp_, walked_bytes());
         sub(codes_, temp_);
     }
 

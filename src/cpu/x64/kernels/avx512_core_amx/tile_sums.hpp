@@ -57,7 +57,7 @@ protected:
     // The kernel may use r8, r9, r10, r14, rdx.
 
     // Stack: tile configuration, variables, data of the kernel.
-    enum slot_t { args, acc, acc_stride, dst, dst_stride, dst_rows, rows_before, groups, own_slot };
+    enum slot_t { args, acc, acc_stride, begin, dst, dst_stride, dst_rows, rows_before, groups, own_slot };
     static constexpr int slots_offset = 64, own_offset = slots_offset + 128;
     // Within a routine, the return address is below these.
     Xbyak::Address var(int s, bool in_routine = false) {
@@ -189,6 +189,7 @@ private:
         };
         keep(acc, offsetof(direct_args_t, acc));
         keep(acc_stride, offsetof(direct_args_t, acc_stride));
+        keep(begin, offsetof(direct_args_t, begin));
         keep(dst, offsetof(direct_args_t, dst));
         keep(dst_stride, offsetof(direct_args_t, dst_stride));
         keep(rows_before, offsetof(direct_args_t, before) + offsetof(direct_args_t::stored_t, rows));
@@ -202,12 +203,13 @@ private:
         mov(row_bytes_, amx_row_bytes);
         loop_over(groups, panels_ / group_, [&] {
             load_arg(src_, offsetof(direct_args_t, src));
-            for (int i = 0; i < sums_; i++) tilezero(Xbyak::Tmm(i));
+            begin_sums();
             walk();
             store_sums();
             if (panels_ == group_) return;
             next_group();
             add(var(acc), group_ * amx_row_bytes);
+            add(var(begin), group_ * amx_row_bytes);
             add(var(dst), group_ * amx_row_bytes / 2);
         });
         tilerelease();
@@ -254,14 +256,30 @@ private:
             prefetcht0(ptr[src_ + src_step_ + row_tile * source_bytes() + b]);
     }
 
-    void store_sums() {
-        mov(result_, var(acc));
-        load_arg(temp_, offsetof(direct_args_t, acc_stride));
+    // Calls f(tile, its address) for all sums from `from` on.
+    template <typename F>
+    void for_each_sum(slot_t from, F f) {
+        mov(result_, var(from));
+        mov(temp_, var(acc_stride));
         imul(b_, temp_, tile_rows_);
         for (int t = 0; t < row_tiles_; t++) {
-            for (int p = 0; p < group_; p++) tilestored(ptr[result_ + temp_ + p * amx_row_bytes], sum(t, p));
+            for (int p = 0; p < group_; p++) f(sum(t, p), ptr[result_ + temp_ + p * amx_row_bytes]);
             add(result_, b_);
         }
+    }
+    void begin_sums() {
+        Xbyak::Label zeros, done;
+        load_arg(temp_, offsetof(direct_args_t, begin));
+        test(temp_, temp_);
+        jz(zeros, T_NEAR);
+        for_each_sum(begin, [&](const Xbyak::Tmm &t, const Xbyak::Address &at) { tileloadd(t, at); });
+        jmp(done);
+        L(zeros);
+        for (int i = 0; i < sums_; i++) tilezero(Xbyak::Tmm(i));
+        L(done);
+    }
+    void store_sums() {
+        for_each_sum(acc, [&](const Xbyak::Tmm &t, const Xbyak::Address &at) { tilestored(at, t); });
     }
 };
 
