@@ -334,6 +334,7 @@ matmul_plan_t jit_mx_matmul_base_t::plan(const problem_t &p, dim_t M, int64_t ba
 
 status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
+    if (few_ && dim_from_end(dst, 2) <= conf_.few_rows) return few_->execute(ctx);
     run_t run(*this, ctx);
     if (run.M == 0 || run.dst_n == 0) return write_empty_dst(ctx);
     if (ctx.record) {

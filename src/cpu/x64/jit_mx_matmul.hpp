@@ -14,7 +14,10 @@ namespace x64 {
 
 class jit_mx_matmul_base_t : public primitive_impl_t {
 public:
-    explicit jit_mx_matmul_base_t(const matmul_conf_t &conf) : conf_(conf), kernels_(conf) {}
+    // `few`, if not null, is for so few rows that it is faster.
+    explicit jit_mx_matmul_base_t(
+            const matmul_conf_t &conf, std::unique_ptr<jit_mx_matmul_base_t> few = nullptr)
+        : conf_(conf), kernels_(conf), few_(std::move(few)) {}
     status_t create_kernels(const problem_t &p) {
         const dim_t M = dim_from_end(p.dst, 2), batch = batch_of(p.dst);
         if (M != runtime_dim && batch != runtime_dim) {
@@ -23,6 +26,7 @@ public:
             usual_.threads = small ? 1 : conf_.machine.threads;
             usual_.plan = plan(p, M, 1, usual_.threads);
         }
+        if (few_) MXDNN_CHECK(few_->create_kernels(p));
         return kernels_.create(p, M, matmul_tasks_for(M, conf_.kernels));
     }
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -42,6 +46,7 @@ private:
     } usual_;
     matmul_conf_t conf_;
     panel_matmul_t kernels_;
+    std::unique_ptr<jit_mx_matmul_base_t> few_;
 };
 
 template <cpu_isa_t isa>
@@ -51,7 +56,7 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
 
     struct pd_t : impl::pd_t {
         using impl::pd_t::pd_t;
-        matmul_conf_t conf;
+        matmul_conf_t conf, few;
 
         const char *name() const override { return impl_name; }
         reason_t init() {
@@ -68,6 +73,12 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
                 most = own_source_rows(most, conf.weights.K, conf.kernels);
             most += joined_rows(conf.kernels);
             size_scratch(conf, most, most);
+            conf.few_apart = conf.few_rows > 0 && dim_from_end(problem.dst, 2) == runtime_dim
+                             && configure_few(few, problem, conf).ok();
+            if (conf.few_apart) {
+                conf.scratch.source = std::max(conf.scratch.source, few.scratch.sources());
+                conf.scratch.acc = std::max(conf.scratch.acc, few.scratch.per_thread());
+            }
             if (!conf.scratch.own_sources)
                 conf.scratch.parts = plan_parts_together(dim_from_end(problem.dst, 2), rows,
                         conf.scratch.sources(), conf.machine, conf.kernels);
@@ -77,7 +88,8 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            auto p = std::make_shared<jit_mx_matmul_t>(conf);
+            auto p = std::make_shared<jit_mx_matmul_t>(
+                    conf, conf.few_apart ? std::make_unique<jit_mx_matmul_base_t>(few) : nullptr);
             MXDNN_CHECK(p->create_kernels(problem));
             primitive = std::move(p);
             return mxdnn_success;

@@ -102,9 +102,13 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     const dim_t M = p.kind == mxdnn_primitive_kind_mx_matmul ? dim_from_end(p.dst, 2) : runtime_dim;
     const kernel_row_t &tiles = c.many ? *c.many : *c.direct;
-    const bool few = M == 1 && K * dim_from_end(p.weights, 1) <= small_weights;
-    if (tiles.on_tiles && !int8 && M != runtime_dim && (M < tiles.least_rows || few))
-        return no("M", dim_text(M).c_str(), "more rows, or larger weights (others are faster without tiles)");
+    if (tiles.on_tiles && !int8) {
+        c.few_rows = K * dim_from_end(p.weights, 1) <= small_weights ? std::max(tiles.least_rows, 2) - 1
+                                                                     : tiles.least_rows - 1;
+        if (M != runtime_dim && M <= c.few_rows)
+            return no("M", dim_text(M).c_str(),
+                    "more rows, or larger weights (others are faster without tiles)");
+    }
     if (int8) {
         if (int8->kind == kernel_kind_t::fused) {
             c.fused = int8;
@@ -174,6 +178,20 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         c.kernels.k_part = plan_k_part(K, c.panel_bytes, c.machine, c.kernels);
     c.calls = M != runtime_dim ? div_up(M, c.kernels.row_step) : c.kernels.decodes_again ? usual_calls : 0;
     return yes();
+}
+
+reason_t configure_few(matmul_conf_t &few, const problem_t &p, const matmul_conf_t &many) {
+    reason_t r = no("isa", isa_name(many.machine.isa), "tiles");
+    for (const cpu_isa_t isa : {cpu_isa_t::avx512_core_bf16, cpu_isa_t::avx512_core}) {
+        few = {};
+        r = configure(few, p, isa);
+        if (r.ok()) break;
+    }
+    few.kernels.only_direct = true;
+    few.kernels.direct_rows = few.kernels.row_step = many.few_rows;
+    few.scratch.own_sources = many.scratch.own_sources;
+    size_scratch(few, many.few_rows, many.few_rows);
+    return r;
 }
 
 void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {

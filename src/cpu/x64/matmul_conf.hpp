@@ -53,6 +53,8 @@ struct matmul_conf_t {
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
     int64_t source_rows = 0; // the largest number of rows of a part
+    int few_rows = 0;        // kernels on tiles: so many rows are multiplied faster without
+    bool few_apart = false;  // so many rows are not multiplied by these kernels
     bool needs_sums = false; // float_zero weights
     bool row_scaled = false; // s8 with one scale per row, for kernels that read s8
     int64_t calls = 0;       // number of calls for the rows of the source; 0: not known
@@ -112,6 +114,10 @@ struct matmul_conf_t {
 
 // Decides whether and how an ISA takes the problem, except for the scratchpad.
 reason_t configure(matmul_conf_t &conf, const problem_t &p, cpu_isa_t isa);
+
+// The same for the few rows that are multiplied without tiles, if their number is not known. Its scratchpad
+// has the same parts.
+reason_t configure_few(matmul_conf_t &few, const problem_t &p, const matmul_conf_t &many);
 
 // For parts of `source_rows` prepared rows. A thread has the sums of `task_rows` at a time.
 void size_scratch(matmul_conf_t &conf, int64_t source_rows, int64_t task_rows);

@@ -139,7 +139,7 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_t
     if (M != runtime_dim && c_.calls > 0 && !c_.fused)
         c_.calls = div_up(run_rows(M, p), int64_t(c_.kernels.row_step));
     const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
-    if (M == runtime_dim || M <= limit)
+    if ((M == runtime_dim || M <= limit) && !(c_.few_apart && c_.many))
         MXDNN_CHECK(create_beside(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
     if (c_.kernels.only_direct || (M != runtime_dim && M <= limit)) return mxdnn_success;
     if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.gemm_panels, decoded_t::dropped, fused_);

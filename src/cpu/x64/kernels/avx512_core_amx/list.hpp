@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for AMX tiles. They wait for decoding where there are few rows. A row or two of int4 or int8, and
-// one of MXINT8, are faster by kernels of avx512_core_bf16, which apply scales to sums: for tiles weights
-// have to be rounded to bf16, which takes longer to decode. Where the number of rows is not known, a row or
-// two of int4 or int8 are multiplied in bf16 there, else in f32. A format has as many rows as one call
-// multiplies faster than two, which both decode; a call of more than 48 rows costs loads of the source.
-// Formats that take longest to decode are decoded once for several calls.
+// one of MXINT8, are faster by kernels that apply scales to sums: for tiles weights have to be rounded to
+// bf16, which takes longer to decode. Those kernels multiply in f32, but a row or two of an expert of int4 or
+// int8 in bf16. A format has as many rows as one call multiplies faster than two, which both decode; a call
+// of more than 48 rows costs loads of the source. Formats that take longest to decode are decoded once for
+// several calls.
 #pragma once
 
 #include "cpu/x64/kernels/kernel_list.hpp"
