@@ -18,7 +18,9 @@ bool draw_reorder_side(
     const bool is_src = arg == MXDNN_ARG_SRC;
     const format_t &f = c.of(formats);
     engine = draw_cpu(c);
-    const int64_t how = c.below(10);
+    // Packed weights become other packed ones more often than chance would have it.
+    const bool repacks = !is_src && is_packed(p.src) && c.one_in(3);
+    const int64_t how = repacks ? 9 : c.below(10);
     if (how < 3) return draw_plain(c, md, s, c.of(high_precision));
     if (how < 7) {
         if (!is_src && is_packed(p.src) && p.src.dt == f.dt && c.one_in(2)) return draw_plain(c, md, s, f.dt);
@@ -35,7 +37,7 @@ bool draw_reorder_side(
                                    : zero_point_kind_t::minimum;
     }
     if (f.scale_dt == mxdnn_f8_e4m3) q.global = global_scale_kind_t(c.below(3));
-    const bool cuda = c.one_in(2);
+    const bool cuda = !repacks && c.one_in(2);
     if (cuda) engine = engine_of(c.of(cuda_targets));
     if (c.one_in(4)) set_format(c, p.attr, arg, f, s.n, 2, !is_src, false);
     if (!is_src && q.global != global_scale_kind_t::none && c.one_in(3))
