@@ -212,19 +212,29 @@ TEST(matmul_plan, tiles_take_many_rows_of_int4) {
             << "decoded panels serve several calls";
 }
 
-// Where each thread copies its rows, parts are not longer than a thread needs, but have three calls.
+// Where each thread copies its rows, parts are not longer than a thread needs, but have three calls if there
+// are few threads or few rows.
 TEST(matmul_plan, threads_copy_different_rows) {
-    const auto rows = [](int64_t M, int64_t K, int threads) {
+    auto k = amx_kernels();
+    const auto rows = [&](int64_t M, int64_t K, int threads) {
         matmul_shape_t s = shape(M, K, 768);
         s.own_parts = true;
         auto m = machine(cpu_isa_t::avx512_core_amx, threads);
         m.l2 = 2 << 20;
-        return plan_mx_matmul(s, 0, m, amx_kernels()).rows;
+        return plan_mx_matmul(s, 0, m, k).rows;
     };
     EXPECT_EQ(rows(256, 1536, 1), 256) << "one part";
     EXPECT_EQ(rows(256, 1536, 2), 144);
-    EXPECT_EQ(rows(256, 1536, 14), 144);
+    EXPECT_EQ(rows(256, 1536, 4), 96);
+    EXPECT_EQ(rows(256, 1536, 14), 48);
+    EXPECT_EQ(rows(1024, 1536, 14), 96);
     EXPECT_EQ(rows(512, 1536, 2), 288);
+    k.direct_rows = k.row_step = 32;
+    EXPECT_EQ(rows(64, 1536, 14), 64) << "two calls of few rows";
+    k = amx_kernels();
+    k.decodes_again = false;
+    for (int threads : {1, 4, 14}) EXPECT_EQ(rows(1024, 1536, threads), 144) << "kept panels";
+    k = amx_kernels();
     EXPECT_EQ(rows(2000, 1536, 2), 336) << "as many as take half of L2";
     EXPECT_EQ(rows(256, 4096, 2), 96);
 }
@@ -394,6 +404,9 @@ TEST(matmul_plan, parts_of_k) {
     k.row_step = k.direct_rows = 32;
     EXPECT_EQ(part(14336, mxfp4), 0) << "fewer rows";
     EXPECT_EQ(part(14336, mxfp8), 7168);
+    m.threads = 2;
+    EXPECT_EQ(part(14336, mxfp8), 0) << "several threads";
+    m.threads = 1;
     k.k_part = 7168;
     EXPECT_EQ(describe(plan_mx_matmul(shape(64, 14336, 4096), 0, m, k)), "direct:rows64:columns64:k7168");
     k.decodes_again = false;

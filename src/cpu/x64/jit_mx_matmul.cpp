@@ -64,7 +64,7 @@ struct jit_mx_matmul_base_t::run_t {
         shares_batch = c.scratch.own_sources && threads_share_batch(batch, M, c.weights.K, nthr);
         const bool usual = !shares_batch && M == s.usual_.M && nthr == s.usual_.threads;
         plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
-        own_parts = c.own_parts && c.streams(plan.direct, M);
+        own_parts = c.has_own_parts(M) && c.streams(plan.direct, M);
         k_parts = c.k_parts(plan.direct);
         const int64_t all = div_up(dst_n, plan.columns) * parts_of(M, plan.rows, joined_rows(c.kernels));
         task_columns = plan.columns * (k_parts > 1 ? plan_tasks_together(all, c.machine.threads) : 1);
@@ -322,7 +322,7 @@ matmul_plan_t jit_mx_matmul_base_t::plan(const problem_t &p, dim_t M, int64_t ba
     shape.batch = batch;
     shape.column_step = conf_.column_step;
     shape.gated = conf_.gated;
-    shape.own_parts = conf_.own_parts;
+    shape.own_parts = conf_.has_own_parts(M);
     matmul_machine_t machine = conf_.machine;
     machine.threads = threads;
     matmul_plan_t plan = plan_mx_matmul(shape, p.attr.max_rows_hint, machine, conf_.kernels);

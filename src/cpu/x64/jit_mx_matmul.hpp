@@ -67,7 +67,8 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
             const bool batched = batch_of(problem.dst) > 1;
             const bool several = conf.machine.threads > 1;
-            conf.own_parts = several && batch_of(problem.dst) == 1 && conf.copies_alone(problem);
+            conf.own_parts = several && batch_of(problem.dst) == 1
+                             && conf.copies_parts_alone(problem, dim_from_end(problem.dst, 2));
             conf.scratch.own_sources = conf.own_parts || (batched && several);
             if (batched && conf.scratch.own_sources)
                 most = own_source_rows(most, conf.weights.K, conf.kernels);

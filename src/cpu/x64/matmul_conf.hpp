@@ -60,7 +60,7 @@ struct matmul_conf_t {
     int64_t calls = 0;       // number of calls for the rows of the source; 0: not known
     bool keeps = false;      // several calls for the same panels decode them once
     bool gated = false, halves = false;
-    bool own_parts = false; // each thread copies the rows of its tasks
+    bool own_parts = false; // each thread copies the rows of its tasks, see has_own_parts()
     int64_t column_step = 16;
 
     int64_t dst_columns() const { return gated ? weights.N / 2 : weights.N; }
@@ -87,6 +87,14 @@ struct matmul_conf_t {
     bool copies_alone(const problem_t &p) const {
         return kernels.decodes_again && p.src.dt == mxdnn_bf16 && !p.attr.src.scales.set;
     }
+    // The same for M rows of a matrix (or runtime_dim), also where panels are kept: few rows of few threads
+    // are then copied by all threads together.
+    bool copies_parts_alone(const problem_t &p, dim_t M) const {
+        const bool many_rows = keeps && machine.threads >= several_threads && p.src.dt == mxdnn_bf16
+                               && !p.attr.src.scales.set && (M == runtime_dim || M >= least_own_rows);
+        return many_rows || copies_alone(p);
+    }
+    bool has_own_parts(int64_t M) const { return own_parts && (!keeps || M >= least_own_rows); }
 
     // The number of parts of K that tasks of such rows consist of.
     int64_t k_parts(bool by_direct) const {

@@ -16,9 +16,18 @@ constexpr int64_t own_source_bytes = 1 << 20;
 // Prepared rows that threads share.
 constexpr int64_t shared_source_bytes = 16 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
-// Threads that copy rows themselves should have different ones. Fewer calls than this for each part cost
-// more: each part reads the weights.
-constexpr int64_t least_own_calls = 3;
+// Threads that copy rows themselves should have different ones. With two threads, or two calls of few rows in
+// all, fewer calls than this for each part cost more: each part reads and decodes the weights.
+constexpr int64_t own_calls = 3;
+
+// The most rows of the parts of M rows that threads copy themselves, in calls of `step` rows.
+int64_t own_rows(int64_t M, int64_t step, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    if (!kernels.decodes_again)
+        return own_calls * step; // whatever the number of threads: kernels depend on it
+    const bool several = machine.threads >= several_threads && step == 3 * tile_source_rows;
+    const int64_t rows = div_up(M - joined_rows(kernels), int64_t(machine.threads));
+    return std::max(div_up(rows, step), several ? 1 : own_calls) * step;
+}
 
 // The rows of the kernel for a call of so many rows. More than two tiles have about equally many rows each,
 // and a few more than whole tiles are worth a kernel with shorter tiles.
@@ -135,6 +144,8 @@ int64_t plan_k_part(
     const int64_t bytes =
             K * kernels.row_step * kernels.compute_bytes + walked_panels(kernels.row_step) * panel_bytes;
     if (!kernels.decodes_again || bytes <= machine.l2 * 5 / 8) return 0;
+    // Two calls of few rows each have parts of the rows for different threads instead.
+    if (machine.threads > 1 && kernels.row_step < 3 * tile_source_rows) return 0;
     return round_up(div_up(K, div_up(bytes, machine.l2 / 2)), int64_t(kernels.tile_rows));
 }
 
@@ -211,10 +222,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     const int64_t step = p.direct ? kernels.direct_rows : kernels.row_step;
     const int64_t joined = joined_rows(kernels);
     int64_t fit = std::max(most / step * step, step);
-    if (s.own_parts) {
-        const int64_t calls = div_up(div_up(s.M - joined, int64_t(machine.threads)), step);
-        fit = std::min(fit, std::max(calls, least_own_calls) * step);
-    }
+    if (s.own_parts) fit = std::min(fit, own_rows(s.M, step, machine, kernels));
     const int64_t parts = parts_of(s.M, fit, joined);
     p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1)
                                     : round_up(div_up(parts > 1 ? s.M - joined : s.M, parts), step);

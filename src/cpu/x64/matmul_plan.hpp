@@ -159,6 +159,9 @@ struct own_parts_t {
 // the other; and how many rows these are at most, of `most`.
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads);
 int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels);
+// Where decoded panels are kept, threads copy rows themselves from so many threads and rows on.
+constexpr int several_threads = 4;
+constexpr int64_t least_own_rows = 256;
 // Fewer elements than this are prepared by one thread, because waking others takes longer.
 constexpr int64_t serial_elements = 1 << 15;
 

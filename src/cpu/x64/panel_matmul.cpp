@@ -130,7 +130,7 @@ int64_t panel_matmul_t::run_rows(dim_t M, const problem_t &p) const {
     s.M = M;
     s.K = c_.weights.K;
     s.N = c_.weights.N;
-    s.own_parts = c_.own_parts;
+    s.own_parts = c_.has_own_parts(M);
     return std::min(plan_mx_matmul(s, p.attr.max_rows_hint, c_.machine, c_.kernels).rows, c_.source_rows);
 }
 
