@@ -14,12 +14,14 @@ TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
     std::set<std::string> names;
     kernel_list().for_each([&](const kernel_row_t &r) {
         EXPECT_TRUE(names.insert(r.name).second) << r.name << " is listed twice";
-        const char *kind = r.kind == kernel_kind_t::direct   ? "_direct"
-                           : r.kind == kernel_kind_t::decode ? "_decode"
-                           : r.kind == kernel_kind_t::gemm   ? "_gemm"
-                           : r.kind == kernel_kind_t::many   ? "_many"
-                           : r.kind == kernel_kind_t::fused  ? "_fused"
-                                                             : "_gradient";
+        const char *kind = r.kind == kernel_kind_t::direct        ? "_direct"
+                           : r.kind == kernel_kind_t::decode      ? "_decode"
+                           : r.kind == kernel_kind_t::gemm        ? "_gemm"
+                           : r.kind == kernel_kind_t::decode_int8 ? "_decode_int8"
+                           : r.kind == kernel_kind_t::gemm_int8   ? "_gemm_int8"
+                           : r.kind == kernel_kind_t::many        ? "_many"
+                           : r.kind == kernel_kind_t::fused       ? "_fused"
+                                                                  : "_gradient";
         EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
     });
 }
@@ -30,8 +32,9 @@ TEST(kernel_list, rows_are_complete) {
         EXPECT_GE(r.panels[0], 1) << r.name;
         EXPECT_TRUE(r.takes && r.make) << r.name;
         EXPECT_TRUE(r.compute_dt == mxdnn_f32 || r.compute_dt == mxdnn_bf16
-                    || (r.compute_dt == mxdnn_s8
-                            && (r.kind == kernel_kind_t::direct || r.kind == kernel_kind_t::fused)))
+                    || (r.compute_dt == mxdnn_s8 && r.kind != kernel_kind_t::decode
+                            && r.kind != kernel_kind_t::gemm && r.kind != kernel_kind_t::many
+                            && r.kind != kernel_kind_t::gradient))
                 << r.name;
         bool any = false;
         for (const format_t &f : all_formats()) any = any || r.takes(f.dt, f.quant);

@@ -58,6 +58,8 @@ const char *kind_name(x64::kernel_kind_t k) {
     case x64::kernel_kind_t::direct: return "direct";
     case x64::kernel_kind_t::decode: return "decode";
     case x64::kernel_kind_t::gemm: return "gemm";
+    case x64::kernel_kind_t::decode_int8: return "decode_int8";
+    case x64::kernel_kind_t::gemm_int8: return "gemm_int8";
     case x64::kernel_kind_t::many: return "many";
     case x64::kernel_kind_t::fused: return "fused";
     case x64::kernel_kind_t::gradient: break;
@@ -80,9 +82,9 @@ std::string kernels() {
     std::string
             head = "\n## Kernels of mx_matmul on x86\n\n"
                    "Kinds: `direct` decodes weights in registers and multiplies a few rows (AMX: any number, so "
-                   "many at a time).\n`decode` and `gemm` work together on many rows. `many` is a direct kernel "
-                   "for many rows only. `fused` multiplies\nall rows of s8 in one call. Kernels that compute in "
-                   "bf16 have f32 sums.\n\n"
+                   "many at a time).\n`decode` and `gemm` work together on many rows, `decode_int8` and "
+                   "`gemm_int8` on those of s8. `many` is a direct\nkernel for many rows only. `fused` multiplies "
+                   "all rows of s8 in one call. Kernels that compute in bf16 have f32 sums.\n\n"
                    "| kernel | kind | ISA | computes in | rows | panels |",
             line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {

@@ -244,11 +244,12 @@ struct jit_grouped_matmul_base_t::run_t {
             }
             source.set_group(s.expert, src_shifted ? shifts[slot] : 0);
         }
+        source.set_unsigned(!s.direct && c.compute_dt == mxdnn_s8);
         char *const row = to + at * c.scratch.source_stride;
         if (stream)
             source.prepare(m, at, *stream, to, out);
         else if (m < 0)
-            std::memset(row, 0, size_t(c.scratch.source_stride));
+            std::memset(row, source.zero(), size_t(c.scratch.source_stride));
         else
             source.prepare(m, row, round_up(c.weights.K, k_step), out);
     }

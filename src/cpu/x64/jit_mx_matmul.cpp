@@ -93,6 +93,7 @@ struct jit_mx_matmul_base_t::run_t {
     void prepare_rows(const part_t &part, int64_t begin, int64_t end) const {
         source_rows_t src(ctx, c.compute_dt);
         src.set_batch(part.idx);
+        src.set_unsigned(!plan.direct && c.compute_dt == mxdnn_s8);
         const int64_t padded = round_up(c.weights.K, k_step);
         const bool stream = c.streams(plan.direct, part.rows);
         const source_blocks_t blocks = c.stream_of(plan.direct, part.rows);

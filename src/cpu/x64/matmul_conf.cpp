@@ -6,6 +6,7 @@
 #include "common/problem_util.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/x64/epilogue.hpp"
+#include "cpu/x64/int8_panel.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/matmul_conf.hpp"
 
@@ -28,6 +29,9 @@ int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
 }
 
+// For each thread, where panels are decoded to integers.
+constexpr int64_t least_int8_tasks = 2;
+
 // s8 codes with one scale per row.
 bool is_row_int8(const problem_t &p) {
     quant_t q;
@@ -48,6 +52,21 @@ const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     if (!has_row_scale(mxdnn_s8, q) && (q.scale_dt != mxdnn_e8m0 || q.block != int8_row_t::block))
         return nullptr;
     return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8, cpu_family());
+}
+
+// Kernels that decode to integers once for many rows, where tasks of so many columns are enough for all
+// threads. For Zen the direct kernels are as good.
+void find_int8_panels(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
+    const quant_t &q = p.weights.packed.quant;
+    const kernel_row_t *decode = find_kernel(kernel_kind_t::decode_int8, isa, p.weights.dt, q);
+    const kernel_row_t *gemm = find_kernel(kernel_kind_t::gemm_int8, isa, p.weights.dt, q);
+    const int64_t tasks = gemm ? shape_of(p.weights).N / (most_panels(*gemm) * panel_columns) : 0;
+    const bool many = c.row_scaled && decode && cpu_family() != cpu_family_t::zen
+                      && tasks >= wanted_tasks(least_int8_tasks, p.max_concurrency);
+    c.kernels.only_direct = !many;
+    if (!many) return;
+    c.decode = decode;
+    c.gemm = gemm;
 }
 
 // bf16 arithmetic is used for values that bf16 represents exactly, and for others only if the caller allows
@@ -115,8 +134,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         } else {
             c.direct = int8;
             c.compute_dt = mxdnn_s8;
-            c.kernels.only_direct = true;
             c.row_scaled = is_row_int8(p);
+            find_int8_panels(c, p, isa);
         }
     }
     const reason_t source = check_source(p, c.compute_dt);
@@ -208,7 +227,9 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
     // Panels at distances of whole pages would use the same sets of the first-level cache.
     const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
-    s.panel_stride = c.fused || c.many || c.kernels.only_direct ? 0 : panel_columns * k_chunk * bytes;
+    s.panel_stride = c.fused || c.many || c.kernels.only_direct ? 0
+                     : c.compute_dt == mxdnn_s8                 ? int8_panel_t::bytes(k_chunk)
+                                                                : panel_columns * k_chunk * bytes;
     if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
     s.panels = c.keeps ? kept_bytes(c) : c.kernels.gemm_panels * s.panel_stride;
     // Gated tasks have twice the columns. Those with halves may begin inside a panel.

@@ -328,6 +328,7 @@ bool panel_matmul_t::can_store(bool direct, int64_t columns, bool row_scales, da
     if (c_.fuses(direct)) return dst_dt == mxdnn_bf16 && row_scales;
     if (const kernel_row_t *row = c_.beside(direct))
         return dst_dt == mxdnn_bf16 && !row_scales && row->on_tiles;
+    if (c_.compute_dt == mxdnn_s8) return false;
     return (dst_dt == mxdnn_bf16 || dst_dt == mxdnn_f32) && columns % panel_columns == 0;
 }
 

@@ -158,6 +158,7 @@ void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
         codes_of(m, k, n, row, c);
         for (int64_t b = 0; b * int8_row_t::block < n; b++)
             c.scales[b] = row_int8() ? 1.f : c.scales[b] * s8_t::step;
+        for (int64_t i = 0; offset_ && i < n; i++) c.codes[i] = uint8_t(c.codes[i] + offset_);
         pack_int8_row(c.codes, c.scales, k, n, K_, weights_, out);
     }
 }

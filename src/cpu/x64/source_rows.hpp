@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cpu/ref/tensor_view.hpp"
+#include "cpu/x64/int8_panel.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 #include "cpu/x64/source_blocks.hpp"
@@ -35,6 +36,10 @@ public:
         view_->set_global_index(expert);
         view_->set_scale_row_shift(scale_row_shift);
     }
+    // Rows of s8 for kernels that multiply decoded panels have no sign: int8_panel.hpp.
+    void set_unsigned(bool is) { offset_ = is ? int8_panel_t::source_offset : 0; }
+    // What the bytes of a row of zeros are.
+    uint8_t zero() const { return offset_; }
     float global() const { return view_ ? view_->global() : 1.f; }
 
     // The address of row m if kernels may read it in place, without conversion and padding.
@@ -109,6 +114,7 @@ private:
     const uint8_t *base_;
     data_type_t compute_dt_;
     int8_weights_t weights_;
+    uint8_t offset_ = 0;                // added to codes of s8
     std::optional<matrix_view_t> view_; // of codes that are given
     const bool recipe_;                 // codes are computed here
     const mxdnn_scale_rounding_t rounding_;

@@ -62,7 +62,7 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "rows beyond the kernel's";
     else if (!panels_ok)
         *reason = "a number of panels that the kernel is not made for";
-    else if (row.kind != kernel_kind_t::gemm && row.kind != kernel_kind_t::gradient && p.K < 1)
+    else if (!multiplies_panels(row.kind) && p.K < 1)
         *reason = "K must be positive";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";

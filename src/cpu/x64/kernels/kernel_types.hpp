@@ -4,6 +4,7 @@
 //   direct    a few rows of source times packed weights, decoded in registers (few rows; on tiles any number)
 //   decode    one panel of packed weights to a plain panel in cache            (many rows, step 1)
 //   gemm      a block of source rows times plain panels                        (many rows, step 2)
+//   decode_int8, gemm_int8   the same in integers, for rows of s8 with one scale (int8_panel.hpp)
 //   many      as direct, for formats that have a direct kernel that is better for one or two rows
 //   fused     many rows of s8 times packed weights, for all rows in one call   (many rows, instead of both)
 //   gradient  as gemm on tiles, whole groups of 32 rows; sums only             (gradients of weights)
@@ -25,7 +26,12 @@ namespace x64 {
 constexpr int panel_columns = 16;
 constexpr int k_step = 32; // the source is padded to whole steps
 
-enum class kernel_kind_t { direct, decode, gemm, many, fused, gradient };
+enum class kernel_kind_t { direct, decode, gemm, decode_int8, gemm_int8, many, fused, gradient };
+
+// Kernels whose weights are decoded panels of any K.
+constexpr bool multiplies_panels(kernel_kind_t kind) {
+    return kind == kernel_kind_t::gemm || kind == kernel_kind_t::gemm_int8 || kind == kernel_kind_t::gradient;
+}
 
 // Kernels that use tiles: what they do with decoded panels.
 enum class decoded_t {

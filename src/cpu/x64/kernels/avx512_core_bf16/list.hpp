@@ -11,6 +11,7 @@ namespace x64 {
 kernel_make_t make_avx512_core_bf16_direct, make_avx512_core_bf16_direct_one_stream;
 kernel_make_t make_avx512_core_bf16_direct_int8, make_avx512_core_bf16_direct_int8_one_stream;
 kernel_make_t make_avx512_core_bf16_direct_int8_by_exponent;
+kernel_make_t make_avx512_core_bf16_decode_int8, make_avx512_core_bf16_gemm_int8;
 kernel_make_t make_avx512_core_bf16_decode, make_avx512_core_bf16_gemm;
 kernel_make_t make_avx512_core_bf16_direct_f6_f32, make_avx512_core_bf16_direct_f8_f32;
 kernel_make_t make_avx512_core_bf16_decode_f6_f32, make_avx512_core_bf16_decode_f8_f32;
@@ -34,7 +35,9 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
     for_zen({"avx512_core_bf16_direct_int8_mxint8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxint8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_by_exponent}),
     for_zen({"avx512_core_bf16_direct_int8_int4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
     for_zen({"avx512_core_bf16_direct_int8_s8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
-    {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+    {"avx512_core_bf16_decode_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode_int8, mxdnn_s8, takes_mxfp4, 1, {1}, make_avx512_core_bf16_decode_int8},
+    {"avx512_core_bf16_gemm_int8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::gemm_int8, mxdnn_s8, takes_any, 6, {4}, make_avx512_core_bf16_gemm_int8},
+    best_up_to(15, {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8}),
     {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     best_up_to(8, {"avx512_core_bf16_direct_f6_f32", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_f32, takes_f6, 8, {1, 2, 4}, make_avx512_core_bf16_direct_f6_f32}),
