@@ -26,6 +26,19 @@ grep -q "$(git -C "$copy" rev-parse HEAD)" "$scratch/$name/cmake/commit.txt" || 
 run "$copy/scripts/release" --untested --out "$scratch/b"
 cmp "$scratch/a/$name.tar.gz" "$scratch/b/$name.tar.gz" || wrong "twice: other bytes"
 
+# While the archive is tried, somebody commits; a build is only what the script looks at.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/cmake" <<EOF
+#!/bin/sh
+[ "\$1" = --preset ] || exit 0
+git -C "$copy" commit -q --allow-empty -m later
+mkdir -p build/src/commit && cp cmake/commit.txt build/src/commit/mxdnn_commit.h
+EOF
+printf '#!/bin/sh\n' >"$scratch/bin/ctest"
+chmod +x "$scratch/bin/cmake" "$scratch/bin/ctest"
+run env PATH="$scratch/bin:$PATH" "$copy/scripts/release" --out "$scratch/d"
+expect_status "a commit while the archive is tried" 0
+
 echo >>"$copy/README.md"
 run "$copy/scripts/release" --untested --out "$scratch/c"
 expect_failure "a change that is not committed"
