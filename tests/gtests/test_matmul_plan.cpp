@@ -392,6 +392,15 @@ TEST(matmul_plan, parts_of_k) {
     EXPECT_EQ(part(14336, mxfp4), 7168);
     EXPECT_EQ(part(10240, mxfp8), 5120);
     EXPECT_EQ(part(20480, mxfp4), 6912);
+    const auto rows_of_all_k = [&](int64_t M, int64_t bytes) {
+        auto any = k;
+        plan_k_parts(14336, 14336 / 2 * bytes, m, M, any);
+        EXPECT_EQ(any.k_part, 7168);
+        return any.rows_of_all_k;
+    };
+    EXPECT_EQ(rows_of_all_k(MXDNN_RUNTIME_DIM_VAL, mxfp4), 36);
+    EXPECT_EQ(rows_of_all_k(MXDNN_RUNTIME_DIM_VAL, mxfp8), 0);
+    EXPECT_EQ(rows_of_all_k(256, mxfp4), 0) << "kernels for these rows only";
     for (int64_t K = 128; K < 100000; K += 160)
         if (const int64_t rows = part(K, mxfp8)) {
             EXPECT_EQ(rows % 128, 0) << K;
@@ -413,7 +422,7 @@ TEST(matmul_plan, parts_of_k) {
     EXPECT_EQ(part(14336, mxfp8), 0) << "decoded panels serve several calls";
     EXPECT_EQ(plan_tasks_together(1000, 1), 64);
     EXPECT_EQ(plan_tasks_together(1000, 14), 8);
-    EXPECT_EQ(plan_tasks_together(300, 14), 5);
+    EXPECT_EQ(plan_tasks_together(384, 14), 3);
     EXPECT_EQ(plan_tasks_together(10, 14), 1);
 }
 

@@ -75,6 +75,9 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     // threads.
     while (p.rows / 2 >= granule && count(p.columns) < 2 * machine.threads)
         p.rows = round_up(p.rows / 2, granule);
+    p.together = p.columns;
+    if (kernels.k_part && most > kernels.rows_of_all_k)
+        p.columns *= plan_tasks_together(count(p.columns), machine.threads);
     p.tasks = count(p.columns);
     return p;
 }

@@ -41,9 +41,10 @@ struct grouped_shape_t {
 };
 
 struct grouped_plan_t {
-    int64_t columns = 64; // columns of the destination per task
-    int64_t rows = 1;     // rows of a segment per task
-    int64_t joined = 0;   // the last task of a segment has up to so many more
+    int64_t columns = 64;  // columns of the destination per task
+    int64_t together = 64; // of these, columns that are multiplied together; fewer only with parts of K
+    int64_t rows = 1;      // rows of a segment per task
+    int64_t joined = 0;    // the last task of a segment has up to so many more
     int64_t tasks = 0;
 };
 

@@ -285,12 +285,14 @@ struct jit_grouped_matmul_base_t::run_t {
         source_rows_t source;
         char *buffer;
         char *own_rows;     // rows that the thread copies
+        float *part_sums;   // of parts of K
         int64_t batch = -1; // entry of the destination that the epilogue is set to
         int64_t copied_segment = -1, copied_part = -1;
 
         worker_t(const exec_ctx_t &ctx, const matmul_conf_t &c, int ithr)
             : epilogue(ctx), source(ctx, c.compute_dt), buffer(ctx.scratch<char>(scratch_t::thread, ithr)),
-              own_rows(buffer + c.scratch.panels + c.scratch.acc) {
+              own_rows(buffer + c.scratch.panels + c.scratch.acc),
+              part_sums(c.kernels.k_part ? ctx.scratch<float>(scratch_t::partial_sums, ithr) : nullptr) {
             const dim_t idx[1] = {0};
             source.set_batch(idx);
         }
@@ -310,9 +312,10 @@ struct jit_grouped_matmul_base_t::run_t {
         return padded ? row % dst_md.dims[1] : row;
     }
 
-    // Computes columns [c0, c1) of rows [r0, r1) of a segment: at most max_plan_columns and task_rows.
-    void do_block(
-            worker_t &w, const grouped_segment_t &s, int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
+    // Computes columns [c0, c1) of rows [r0, r1) of a segment: at most max_plan_columns and task_rows. If
+    // there are parts of K: of one part, whose sums, or those of the parts before, are in part_sums.
+    void do_block(worker_t &w, const grouped_segment_t &s, int64_t r0, int64_t r1, int64_t c0, int64_t c1,
+            int64_t k_part, float *part_sums) const {
         float *acc = reinterpret_cast<float *>(w.buffer + c.scratch.panels);
         const int64_t half = c.half(), slot = s.first + r0;
         const int64_t n0 = c.weights_column(c0), n1 = c.weights_column(c1);
@@ -324,6 +327,9 @@ struct jit_grouped_matmul_base_t::run_t {
         o.block_sums = c.needs_sums ? block_sums(slot) : nullptr;
         o.weights = weights_of(s.expert);
         o.stream_rows = s.count;
+        o.k_part = k_part;
+        o.part_sums = part_sums;
+        const bool last_part = !part_sums || k_part + 1 == c.k_parts(s.direct, o.rows);
         if (own(s)) {
             o.source = w.own_rows;
             o.stream_rows = o.rows;
@@ -354,7 +360,7 @@ struct jit_grouped_matmul_base_t::run_t {
         }
         float bias[epilogue_t::most_biases];
         const bool linear = o.dst && !summed && !amax && !x.scatter && !x.topk && w.epilogue.is_linear();
-        o.store = linear && stores;
+        o.store = linear && stores && last_part;
         if (linear) {
             o.bias = w.epilogue.bias_of(s.expert, c0, c1 - c0, bias);
             o.scale = scale;
@@ -362,11 +368,14 @@ struct jit_grouped_matmul_base_t::run_t {
         }
         self.kernels_.multiply(o, n0, n1, acc, w.buffer);
         if (o.store) return;
-        if (linear)
+        if (linear && last_part)
             return w.epilogue.finish_linear({acc + n0 % panel_columns, c.scratch.acc_columns, o.dst,
                     o.dst_stride, o.rows, c1 - c0, o.scale, o.row_scales, o.bias});
-        float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        const int64_t up_at = (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        float *up = acc + up_at;
+        if (part_sums) o.part_sums += up_at;
         if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
+        if (!last_part) return;
 
         gate_params_t gate;
         if (x.activation_params) {
@@ -457,7 +466,7 @@ struct jit_grouped_matmul_base_t::run_t {
             grouped_tasks_t tasks(plan, shape, segments);
             if (!c.own_parts) return shares.run(ithr, [&](int, int64_t t) { do_task(w, tasks.find(t)); });
             shares.run_prepared(
-                    ithr, own_parts_t::tasks_of_copy,
+                    ithr, div_up(own_parts_t::tasks_of_copy * plan.together, plan.columns),
                     [&](int64_t t) {
                         const grouped_task_t task = tasks.find(t);
                         return !own(segments[task.segment]) || w.has(task);
@@ -475,7 +484,14 @@ struct jit_grouped_matmul_base_t::run_t {
             w.copied_segment = task.segment;
             w.copied_part = task.part;
         }
-        do_block(w, s, r, end, n, std::min(n + plan.columns, g.dst_n));
+        const int64_t n_end = std::min(n + plan.columns, g.dst_n), k_parts = c.k_parts(s.direct, end - r);
+        for (int64_t k = 0; k < k_parts; k++) {
+            float *sums = k_parts > 1 ? w.part_sums : nullptr;
+            for (int64_t c0 = n; c0 < n_end; c0 += plan.together) {
+                do_block(w, s, r, end, c0, std::min(c0 + plan.together, n_end), k, sums);
+                if (sums) sums += c.scratch.acc / int64_t(sizeof(float));
+            }
+        }
     }
 
     // Computes rows [d0, d1) of the destination, which count_rows() has counted. Without sums these are all

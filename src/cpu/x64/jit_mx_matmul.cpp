@@ -65,7 +65,7 @@ struct jit_mx_matmul_base_t::run_t {
         const bool usual = !shares_batch && M == s.usual_.M && nthr == s.usual_.threads;
         plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
         own_parts = c.has_own_parts(M) && c.streams(plan.direct, M);
-        k_parts = c.k_parts(plan.direct);
+        k_parts = c.k_parts(plan.direct, M);
         const int64_t all = div_up(dst_n, plan.columns) * parts_of(M, plan.rows, joined_rows(c.kernels));
         task_columns = plan.columns * (k_parts > 1 ? plan_tasks_together(all, c.machine.threads) : 1);
     }

@@ -193,8 +193,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                           : M == runtime_dim || M == 0 ? c.gemm->max_rows
                                                        : plan_gemm_rows(M, c.gemm->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls
-    if (p.kind == mxdnn_primitive_kind_mx_matmul && batch_of(p.dst) == 1)
-        c.kernels.k_part = plan_k_part(K, c.panel_bytes, c.machine, c.kernels);
+    if (p.kind != mxdnn_primitive_kind_mx_matmul || batch_of(p.dst) == 1)
+        plan_k_parts(K, c.panel_bytes, c.machine, M, c.kernels);
     c.calls = M != runtime_dim ? div_up(M, c.kernels.row_step) : c.kernels.decodes_again ? usual_calls : 0;
     return yes();
 }

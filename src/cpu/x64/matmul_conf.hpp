@@ -96,10 +96,11 @@ struct matmul_conf_t {
     }
     bool has_own_parts(int64_t M) const { return own_parts && (!keeps || M >= least_own_rows); }
 
-    // The number of parts of K that tasks of such rows consist of.
-    int64_t k_parts(bool by_direct) const {
+    // The number of parts of K that tasks of so many rows consist of.
+    int64_t k_parts(bool by_direct, int64_t rows) const {
         const kernel_row_t *row = beside(by_direct);
-        return kernels.k_part && row && row->on_tiles ? div_up(weights.K, kernels.k_part) : 1;
+        const bool parts = kernels.k_part && row && row->on_tiles && rows > kernels.rows_of_all_k;
+        return parts ? div_up(weights.K, kernels.k_part) : 1;
     }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.

@@ -144,13 +144,25 @@ int64_t plan_k_part(
     const int64_t bytes =
             K * kernels.row_step * kernels.compute_bytes + walked_panels(kernels.row_step) * panel_bytes;
     if (!kernels.decodes_again || bytes <= machine.l2 * 5 / 8) return 0;
-    // Two calls of few rows each have parts of the rows for different threads instead.
+    // Two calls of few rows each are parts of the rows for different threads instead.
     if (machine.threads > 1 && kernels.row_step < 3 * tile_source_rows) return 0;
     return round_up(div_up(K, div_up(bytes, machine.l2 / 2)), int64_t(kernels.tile_rows));
 }
 
+void plan_k_parts(int64_t K, int64_t panel_bytes, const matmul_machine_t &machine, int64_t M,
+        matmul_kernels_t &kernels) {
+    kernels.k_part = plan_k_part(K, panel_bytes, machine, kernels);
+    if (M != runtime_dim || !kernels.k_part) return;
+    // The largest kernel whose calls need no parts.
+    matmul_kernels_t fewer = kernels;
+    for (const int64_t rows : {2 * tile_source_rows, 2 * tile_source_rows + 1}) {
+        fewer.row_step = int(tile_kernel_rows(rows));
+        if (plan_k_part(K, panel_bytes, machine, fewer) == 0) kernels.rows_of_all_k = fewer.row_step;
+    }
+}
+
 int64_t plan_tasks_together(int64_t tasks, int threads) {
-    constexpr int64_t for_each_thread = 4;
+    constexpr int64_t for_each_thread = 8;
     if (threads == 1) return most_tasks_together;
     return std::clamp<int64_t>(tasks / (for_each_thread * threads), 1, tasks_together_of_several);
 }

@@ -43,9 +43,10 @@ struct matmul_kernels_t {
             1; // rows of a call of a gemm kernel, or of a call of `many`; parts are multiples of row_step
     int row_step = 1;
     int gemm_panels = 1;
-    int compute_bytes = 4; // of the compute type
-    int tile_rows = 128;   // of the weights' layout: chunks of K are whole tiles
-    int64_t k_part = 0;    // rows of K that many columns are multiplied by before the next ones; 0: all
+    int compute_bytes = 4;     // of the compute type
+    int tile_rows = 128;       // of the weights' layout: chunks of K are whole tiles
+    int64_t k_part = 0;        // rows of K that many columns are multiplied by before the next ones; 0: all
+    int64_t rows_of_all_k = 0; // so few rows have no parts of K
 };
 
 // A rest of so many rows is not worth a call or a part of its own, where each decodes again: one tile of rows
@@ -124,9 +125,12 @@ inline int64_t least_plan_columns(int64_t dst_n, int64_t step, int64_t wanted) {
             [&](int64_t columns) { return div_up(dst_n, columns); });
 }
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
-// The k_part of kernels that decode for every call.
+// The rows of K in a part for calls of kernels.row_step rows, if kernels decode for every call.
 int64_t plan_k_part(
         int64_t K, int64_t panel_bytes, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+// Sets k_part and rows_of_all_k for M rows, or any number of them.
+void plan_k_parts(int64_t K, int64_t panel_bytes, const matmul_machine_t &machine, int64_t M,
+        matmul_kernels_t &kernels);
 // The number of tasks of the same rows that a thread takes together, part of K by part of K: so many that
 // rows of a part of K are read more often from the second-level cache than to it, but some for each thread.
 constexpr int64_t most_tasks_together = 64, tasks_together_of_several = 8;

@@ -107,10 +107,16 @@ status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &r
     const std::vector<int> rows =
             row.on_tiles ? plan_tile_kernels(M, most, joined_rows(c_.kernels)) : plan_direct_kernels(M, most);
     if (const int64_t part = row.on_tiles ? c_.kernels.k_part : 0) {
-        const int64_t last = (c_.weights.K - 1) % part + 1;
+        const int64_t last = (c_.weights.K - 1) % part + 1, all = c_.kernels.rows_of_all_k;
+        // Parts of the rows may be two calls of few rows, but not of one tile of rows.
+        std::vector<int> few = rows, more = rows;
+        few.erase(std::upper_bound(few.begin(), few.end(), all), few.end());
+        if (all > 0) more.erase(more.begin(), std::upper_bound(more.begin(), more.end(), tile_source_rows));
         if (last != part)
-            MXDNN_CHECK(create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, before_, part));
-        return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k, last);
+            MXDNN_CHECK(create(p, row, more, !any, decoded_t::dropped, tasks_per_thread, before_, part));
+        MXDNN_CHECK(create(p, row, more, !any, decoded_t::dropped, tasks_per_thread, last_, last));
+        return few.empty() ? mxdnn_success
+                           : create(p, row, few, !any, decoded_t::dropped, tasks_per_thread, k);
     }
     if (!row.on_tiles || !c_.keeps || (!any && M <= most))
         return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
@@ -212,9 +218,10 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     const jit_kernel_t *kernel = nullptr;
     const int64_t largest = std::min(o.rows, most);
     const bool keeps = c_.keeps && o.rows > most;
-    const bool last_part = !o.part_sums || o.k_part + 1 == c_.k_parts(o.direct);
+    const bool last_part = !o.part_sums || o.k_part + 1 == div_up(c_.weights.K, c_.kernels.k_part);
     const auto kernels = [&](int64_t r) -> const row_kernels_t & {
-        return keeps ? r > 0 ? found_ : keeping_ : last_part || before_.rows.empty() ? k : before_;
+        if (o.part_sums) return last_part || before_.rows.empty() ? last_ : before_;
+        return !keeps ? k : r > 0 ? found_ : keeping_;
     };
     // The index of the largest number of panels from p on.
     const auto panels_from = [&](int64_t p) {

@@ -97,7 +97,8 @@ private:
 
     matmul_conf_t c_;
     row_kernels_t direct_, many_;
-    row_kernels_t before_; // parts of K: for all but the last one
+    row_kernels_t before_,
+            last_; // parts of K: for all but the last one, if that is shorter; for the last one
     row_kernels_t keeping_,
             found_; // if several calls have the same panels: for the first call, and for the others
     kernel_t decode_, fused_;
