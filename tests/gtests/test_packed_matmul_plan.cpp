@@ -289,6 +289,8 @@ TEST(packed_matmul_plan, sums_that_stay_in_the_tensor_cores) {
     EXPECT_EQ(width(4096), 144);
     EXPECT_EQ(width(4352), 160); // a block for most groups, where 144 would need two
     EXPECT_EQ(width(4608), 160);
+    EXPECT_EQ(width(4928), 160);
+    EXPECT_EQ(width(5008), 256);
     EXPECT_EQ(width(5120), 256);
     EXPECT_EQ(width(6144), 256);
     EXPECT_EQ(width(7168), 256);
