@@ -40,21 +40,18 @@ calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, 
             for_blocks(n, [&](int i) { b.factor[i] = decode_e4m3(b.scale[i]); });
         exact = !f.has_global;
     } else {
-        with_scale(f.scale_dt, [&](auto s) {
-            for_blocks(n, [&](int i) { b.factor[i] = decltype(s)::decode(b.scale[i]); });
-        });
+        with_scale(f.scale_dt, [&](auto s) { decode_all(s, b.scale, n, b.factor); });
         const float middle = f.elem == mxdnn_u4 ? float(int4_mid) : 0.f;
         const float counted_from = float(code_of_added(f.zp)) - middle;
-        if (is_added(f.zp))
-            with_scale(f.zp_dt, [&](auto z) {
-                for_blocks(n, [&](int i) {
-                    b.zero[i] = decltype(z)::decode(b.zp[i]);
-                    b.above[i] = counted_from;
-                    wild |= uint32_t((f32_bits(b.zero[i]) & magnitude_mask) >= inf_bits);
-                });
+        if (is_added(f.zp)) {
+            with_scale(f.zp_dt, [&](auto z) { decode_all(z, b.zp, n, b.zero); });
+            for_blocks(n, [&](int i) {
+                b.above[i] = counted_from;
+                wild |= uint32_t((f32_bits(b.zero[i]) & magnitude_mask) >= inf_bits);
             });
-        else
+        } else {
             for_blocks(n, [&](int i) { b.above[i] = float(int(b.zp[i])) - middle; });
+        }
     }
     for_blocks(n, [&](int i) {
         b.divisor[i] = b.factor[i] * inverse_unit;

@@ -49,6 +49,14 @@ MXDNN_INLINE void for_blocks(int n, F &&body) {
     const int rounded = (n + 15) & ~15;
     for (int i = 0; i < rounded; i++) body(i);
 }
+// The same blocks, body(i) for eight of them from i on.
+template <typename F>
+MXDNN_INLINE void for_eight_blocks(int n, F &&body) {
+    for (int i = 0; i < n; i += 16) {
+        body(i);
+        body(i + 8);
+    }
+}
 
 // ---- scale types ----
 
@@ -99,6 +107,29 @@ struct scale_f32_t {
     MXDNN_INLINE uint32_t encode(float x) { return min_of<uint32_t>(f32_bits(x), f32_max_bits); }
     MXDNN_INLINE float decode(uint32_t c) { return f32_from(c); }
 };
+
+// Of as many blocks. The compiler makes no vectors of conversions of f16.
+template <typename scale_t>
+MXDNN_INLINE void encode_all(scale_t, const float *x, int n, uint32_t *codes) {
+    for_blocks(n, [&](int i) { codes[i] = scale_t::encode(x[i]); });
+}
+template <typename scale_t>
+MXDNN_INLINE void decode_all(scale_t, const uint32_t *codes, int n, float *x) {
+    for_blocks(n, [&](int i) { x[i] = scale_t::decode(codes[i]); });
+}
+MXDNN_INLINE void encode_all(scale_f16_t, const float *x, int n, uint32_t *codes) {
+    for_eight_blocks(n, [&](int i) {
+        const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        store256(codes + i,
+                _mm256_min_epu32(_mm256_cvtepu16_epi32(halves), _mm256_set1_epi32(f16_t::max_code)));
+    });
+}
+MXDNN_INLINE void decode_all(scale_f16_t, const uint32_t *codes, int n, float *x) {
+    for_eight_blocks(n, [&](int i) {
+        _mm256_storeu_ps(
+                x + i, _mm256_cvtph_ps(_mm_packus_epi32(load128(codes + i), load128(codes + i + 4))));
+    });
+}
 
 template <typename F>
 MXDNN_INLINE void with_scale(data_type_t dt, F &&fn) {
@@ -163,8 +194,10 @@ void nvfp4_scales(blocks_t &b, int n, bool has_global, float global) {
 
 template <typename scale_t>
 void symmetric_scales(blocks_t &b, int n, float range) {
+    for_blocks(n, [&](int i) { b.divisor[i] = f32_from(b.amax[i]) / range; });
+    encode_all(scale_t(), b.divisor, n, b.scale);
     for_blocks(n, [&](int i) {
-        const uint32_t c = scale_t::encode(f32_from(b.amax[i]) / range);
+        const uint32_t c = b.scale[i];
         b.scale[i] = b.amax[i] >= inf_bits ? scale_t::nan : c == 0 ? scale_t::one : c;
         b.zp[i] = 0;
     });
@@ -172,33 +205,40 @@ void symmetric_scales(blocks_t &b, int n, float range) {
 
 template <typename scale_t>
 void u4_scales(blocks_t &b, int n) {
+    // `zp` is what blocks have whose codes are all the zero point; other ones have `counted`.
+    constexpr uint32_t counted = ~0u;
+    for_blocks(n, [&](int i) { b.divisor[i] = (b.above[i] + b.below[i]) / 15.f; });
+    encode_all(scale_t(), b.divisor, n, b.scale);
     for_blocks(n, [&](int i) {
-        const uint32_t c = scale_t::encode((b.above[i] + b.below[i]) / 15.f);
-        const bool poisoned = b.amax[i] >= inf_bits, empty = c == 0;
-        b.scale[i] = poisoned ? scale_t::nan : empty ? scale_t::one : c;
-        float zp = b.below[i] / scale_t::decode(b.scale[i]);
+        const bool poisoned = b.amax[i] >= inf_bits, empty = b.scale[i] == 0;
+        b.scale[i] = poisoned ? scale_t::nan : empty ? scale_t::one : b.scale[i];
+        b.zp[i] = poisoned || empty ? uint32_t(int4_mid) : counted;
+    });
+    decode_all(scale_t(), b.scale, n, b.divisor);
+    for_blocks(n, [&](int i) {
+        float zp = b.below[i] / b.divisor[i];
         zp = zp > 0.f ? zp < 15.f ? zp : 15.f : 0.f;
         // The addition rounds to nearest even.
         const uint32_t rounded = f32_bits(zp + 8388608.f) & 0xff;
-        b.zp[i] = poisoned || empty ? uint32_t(int4_mid) : rounded;
+        b.zp[i] = b.zp[i] == counted ? rounded : b.zp[i];
     });
-}
-
-// A number of either sign.
-template <typename zero_t>
-MXDNN_INLINE uint32_t encode_signed(float x) {
-    const uint32_t sign = (f32_bits(x) & ~magnitude_mask) >> (zero_t::one > 0xffff ? 0 : 16);
-    return sign | zero_t::encode(f32_from(f32_bits(x) & magnitude_mask));
 }
 
 template <typename scale_t, typename zero_t>
 void u4_min_scales(blocks_t &b, int n) {
+    const auto least = [&](int i) { return b.below[i] + 0.f; }; // -0 becomes 0
     for_blocks(n, [&](int i) {
-        const float least = b.below[i] + 0.f, most = b.above[i] + 0.f; // -0 becomes 0
-        const uint32_t c = scale_t::encode((most - least) / 15.f);
+        b.divisor[i] = (b.above[i] + 0.f - least(i)) / 15.f;
+        b.zero[i] = f32_from(f32_bits(least(i)) & magnitude_mask);
+    });
+    encode_all(scale_t(), b.divisor, n, b.scale);
+    encode_all(zero_t(), b.zero, n, b.zp);
+    for_blocks(n, [&](int i) {
         const bool poisoned = b.amax[i] >= inf_bits;
+        const uint32_t c = b.scale[i],
+                       sign = (f32_bits(least(i)) & ~magnitude_mask) >> (zero_t::one > 0xffff ? 0 : 16);
         b.scale[i] = poisoned ? scale_t::nan : c == 0 ? scale_t::one : c;
-        b.zp[i] = poisoned ? 0 : encode_signed<zero_t>(least);
+        b.zp[i] = poisoned ? 0 : sign | b.zp[i];
     });
 }
 
@@ -336,9 +376,9 @@ bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
 template <typename scale_t>
 bool affine_scales(blocks_t &b, int n, float reach) {
     uint32_t special = 0;
+    decode_all(scale_t(), b.scale, n, b.divisor);
     for_blocks(n, [&](int i) {
-        const float s = scale_t::decode(b.scale[i]), inverse = 1.f / s;
-        b.divisor[i] = s;
+        const float s = b.divisor[i], inverse = 1.f / s;
         b.factor[i] = inverse;
         special |= uint32_t(!(s >= 0x1p-100f)) | uint32_t(!(s <= 0x1p100f))
                    | uint32_t(!(f32_from(b.amax[i]) * inverse < reach));
@@ -353,10 +393,8 @@ MXDNN_INLINE bool is_affine_special(const blocks_t &b, int i) {
 // `code` is the one whose value the zero point is.
 template <typename zero_t>
 void affine_zeros(blocks_t &b, int n, int code) {
-    for_blocks(n, [&](int i) {
-        b.zero[i] = zero_t::decode(b.zp[i]);
-        b.zp[i] = uint32_t(code);
-    });
+    decode_all(zero_t(), b.zp, n, b.zero);
+    for_blocks(n, [&](int i) { b.zp[i] = uint32_t(code); });
 }
 
 // ---- Codes in memory: four lines of a line_params_t ----
