@@ -64,58 +64,23 @@ MXDNN_INLINE void find_places(cells_t &cells, int cell, const uint32_t *from, co
 // ---- codes to codes ----
 
 // A cell: `rows` rows of a panel, a multiple of 16.
-template <int bits, bool has_sign>
+template <int bits, signs_t signs>
 void recode_cell256(const cell_tables_t &tables, const uint8_t *from, int rows, uint8_t *to, bool around) {
-    const auto table = [&](int i, int half, bool upper) {
-        const uint8_t *codes = tables.codes[i] + 64 * half + (upper ? 16 : 0);
-        return load_halves(codes, codes + 32);
+    const auto tables_of = [&](int half, int upper) {
+        const auto table = [&](int i) {
+            const uint8_t *codes = tables.codes[i] + 64 * half + 16 * upper;
+            return load_halves(codes, codes + 32);
+        };
+        return two_tables_t{{table(0), signs == signs_t::table ? table(1) : _mm256_setzero_si256()}};
     };
-    for (int r = 0; r < rows; r += 16, from += 128, to += 2 * bits * reorder_lines) {
-        __m256i low[2][2], high[2][2]; // of each eight rows of each half of the columns
-        for (int h = 0; h < 2; h++) {
-            const __m256i first = load256(from + 32 * h), second = load256(from + 64 + 32 * h);
-            __m256i l[2], u[2];
-            for (int upper = 0; upper < 2; upper++) {
-                const __m256i t[2] = {table(0, h, upper), has_sign ? first : table(1, h, upper)},
-                              v = columns_together(first, second, upper);
-                l[upper] = look_up_codes256<bits, has_sign>(t, v);
-                u[upper] = look_up_codes256<bits, has_sign>(t, _mm256_srli_epi16(v, 4));
-                if (bits == 4) l[upper] = _mm256_or_si256(l[upper], _mm256_slli_epi16(u[upper], 4));
-            }
-            for (int second_rows = 0; second_rows < 2; second_rows++) {
-                low[second_rows][h] = rows_together(l[0], l[1], second_rows);
-                if (bits != 4) high[second_rows][h] = rows_together(u[0], u[1], second_rows);
-            }
-        }
-        if constexpr (bits == 4) {
-            for (int i = 0; i < 2; i++) write_two(around, to + 64 * i, low[i][0], low[i][1]);
-            continue;
-        }
-        // In the order of n16_b8.
-        const __m256i order = _mm256_broadcastsi128_si256(
-                _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
-        __m256i v[4][2];
-        for (int i = 0; i < 2; i++)
-            for (int h = 0; h < 2; h++) {
-                const __m256i a = _mm256_shuffle_epi8(low[i][h], order),
-                              b = _mm256_shuffle_epi8(high[i][h], order);
-                v[2 * i][h] = _mm256_unpacklo_epi64(a, b);
-                v[2 * i + 1][h] = _mm256_unpackhi_epi64(a, b);
-            }
-        for (int i = 0; i < (bits == 6 ? 3 : 4); i++) {
-            if (bits == 6)
-                for (int h = 0; h < 2; h++)
-                    v[i][h] = _mm256_or_si256(v[i][h], _mm256_and_si256(_mm256_slli_epi16(v[3][h], 6 - 2 * i),
-                                                               _mm256_set1_epi8(char(0xc0))));
-            write_two(around, to + 64 * i, v[i][0], v[i][1]);
-        }
-    }
+    for (int r = 0; r < rows; r += 16, from += 128, to += 2 * bits * reorder_lines)
+        recode_rows<bits, signs>(tables_of, from, to, around);
 }
 
 // ---- a tile of one panel ----
 
 // False if there are scales without keys, or NaN, which has rules of its own. Nothing has been written then.
-template <bool is_integer, int bits, bool has_sign>
+template <bool is_integer, int bits, signs_t signs>
 bool recode_tile256(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around) {
     const int from_blocks = rows / r.from.block, to_blocks = rows / r.to.block;
     const int cell_rows = min_of(r.from.block, r.to.block), cells = rows / cell_rows;
@@ -168,9 +133,9 @@ bool recode_tile256(recode_t &r, const uint8_t *from, uint8_t *to, int rows, boo
         find_places(of_cells, i, from_bits + f, to_bits + t);
     }
     cell_tables_t tables[most_cells];
-    collect_tables<has_sign>(r, of_cells, cells, tables);
+    collect_tables<signs != signs_t::table>(r, of_cells, cells, tables);
     for (int i = 0; i < cells; i++)
-        recode_cell256<bits, has_sign>(tables[i], codes + i * cell_rows * 8, cell_rows,
+        recode_cell256<bits, signs>(tables[i], codes + i * cell_rows * 8, cell_rows,
                 to + header_bytes + i * cell_rows * reorder_lines * bits / 8, around);
     return true;
 }
@@ -178,9 +143,10 @@ bool recode_tile256(recode_t &r, const uint8_t *from, uint8_t *to, int rows, boo
 using recode_tile_t = bool (*)(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around);
 template <int bits>
 recode_tile_t recode_tile_to(const recode_t &r) {
-    const bool has_sign = r.to.elem != mxdnn_s4 && r.to.elem != mxdnn_s8;
-    if (r.from.elem == mxdnn_s4) return recode_tile256<true, bits, false>;
-    return has_sign ? recode_tile256<false, bits, true> : recode_tile256<false, bits, false>;
+    if (r.from.elem == mxdnn_s4) return recode_tile256<true, bits, signs_t::table>;
+    if (r.to.elem == mxdnn_s4) return recode_tile256<false, bits, signs_t::table>;
+    return r.to.elem == mxdnn_s8 ? recode_tile256<false, bits, signs_t::number>
+                                 : recode_tile256<false, bits, signs_t::bit>;
 }
 
 bool recode_panels(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to, int64_t to_panel,

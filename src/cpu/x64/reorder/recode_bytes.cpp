@@ -33,13 +33,13 @@ float of_eighths(int n) {
     return std::ldexp(1.f + float(in_octave) / 8, (n - in_octave) / 8);
 }
 
-// Half of the least value, which becomes 0, as a power of two.
-template <typename D>
-constexpr int least_exponent() {
-    if constexpr (D::is_float)
-        return -D::bias - D::mantissa_bits;
-    else
-        return -7;
+// A power of two that becomes 0, or less than all values become: half of the least value, or what is beyond
+// all values of E where the largest one becomes one of the largest codes.
+template <typename E, typename D>
+int least_exponent() {
+    const int half = D::is_float ? exponent_of(magnitude_value<D>(1)) - 1 : -7,
+              range = exponent_of(float(E::max)) - exponent_of(magnitude_value<E>(1));
+    return std::max(half, D::emax - 2 - range);
 }
 
 } // namespace
@@ -47,17 +47,24 @@ constexpr int least_exponent() {
 bool recode_bytes_t::takes(const block_format_t &from, const block_format_t &to, bool with_vbmi) {
     const auto bits = [](const block_format_t &f) { return data_type_info(f.elem)->bits; };
     if (to.has_global || from.has_global) return false;
-    if (!with_vbmi && to.elem != mxdnn_f4_e2m1) return false;
+    if (from.elem == mxdnn_s4)
+        return !with_vbmi && from.zp == zero_point_kind_t::none && from.scale_dt == mxdnn_bf16
+               && from.block % int(mx_block) == 0 && from.block <= recode_t::most_block
+               && (to.family == quant_family_t::mx
+                       || (to.scale_dt == mxdnn_f8_e4m3 && to.elem == mxdnn_f4_e2m1));
+    if (to.elem == mxdnn_s4) {
+        const bool fits = to.zp == zero_point_kind_t::none && to.scale_bytes == 2
+                          && to.block % int(mx_block) == 0 && to.block <= recode_t::most_block;
+        return fits
+               && (from.elem == mxdnn_f4_e2m1 ? !with_vbmi
+                                              : from.family == quant_family_t::mx && bits(from) >= 6);
+    }
     if (from.elem == mxdnn_f4_e2m1)
-        return to.elem == from.elem
-               && ((from.scale_dt == mxdnn_e8m0 && to.scale_dt == mxdnn_f8_e4m3)
-                       || (from.scale_dt == mxdnn_f8_e4m3 && to.scale_dt == mxdnn_e8m0));
-    if (from.family != quant_family_t::mx) return false;
-    if (bits(from) != 8) return false;
+        return from.scale_dt == mxdnn_e8m0
+                       ? to.elem == from.elem && to.scale_dt == mxdnn_f8_e4m3
+                       : to.family == quant_family_t::mx && (!with_vbmi || to.elem == from.elem);
+    if (from.family != quant_family_t::mx || bits(from) < 6) return false;
     if (to.elem == mxdnn_f4_e2m1) return to.scale_dt == mxdnn_e8m0 || to.scale_dt == mxdnn_f8_e4m3;
-    if (to.elem == mxdnn_s4)
-        return to.zp == zero_point_kind_t::none && to.scale_bytes == 2 && to.block % int(mx_block) == 0
-               && to.block <= recode_t::most_block;
     // The numbers of values of f8_e5m2 would need more than 8 bits.
     return to.family == quant_family_t::mx && !(from.elem == mxdnn_f8_e4m3 && to.elem == mxdnn_f8_e5m2);
 }
@@ -72,6 +79,7 @@ void recode_bytes_t::number() {
         base = int(bits_of(float(E::max)) >> bits_below) - greatest_number;
         for (uint32_t m = 1; m <= most; m++)
             order[m] = uint8_t(int(bits_of(magnitude_value<E>(m)) >> bits_below) - base);
+        for (int i = 0; i < 16; i++) halves.added[i] = uint8_t(order[i] - i);
     } else {
         most = uint8_t(E::highest + 1); // of the least code
     }
@@ -130,25 +138,41 @@ void recode_bytes_t::fill_codes() {
         const int apart = int(new_scale) - int(e8m0_one);
         scale[at] = uint8_t(new_scale);
         if constexpr (E::is_float) {
-            less[at] = uint8_t(octave * (apart + least_exponent<D>() - 1 + int(e8m0_one)) - base);
+            less[at] = uint8_t(octave * (apart + least_exponent<E, D>() + int(e8m0_one)) - base);
+            entries[at][of_mx] = less[at];
         } else {
-            less[at] = uint8_t(7 - exponent_of(float(largest))); // the highest bit becomes bit 7
-            is_twice[at] = uint8_t(apart + less[at] != 1 - D::emax ? 0xff : 0);
-            any_twice |= is_twice[at] != 0;
+            // The highest bit becomes bit 7, or bit 6 where the new scale is twice as large.
+            less[at] = uint8_t(1 - D::emax - apart);
+            entries[at][of_mx] = uint8_t(1 << less[at]);
         }
+        entries[at][steps] = scale[at];
     }
-    for (uint32_t i = 1; i < 2 * magnitudes; i++)
-        for (uint32_t twice = 0; twice < 2; twice++) {
-            float x = float(i) / 64;
-            uint32_t under = e8m0_one + 1 - uint32_t(D::emax) + twice;
-            if constexpr (E::is_float) {
-                // Number `octave` is the least power of two that does not always become 0.
-                const int m = int(i) % octave, e = int(i) / octave - 1 + least_exponent<D>();
-                x = int(i) < octave ? 0.f : std::ldexp(1.f + float(m) / float(octave), e);
-                under = e8m0_one;
-            }
-            code[twice][i] = uint8_t(mx_quantize<D>(x, under));
-        }
+    for (uint32_t i = 1; i < 2 * magnitudes; i++) {
+        float x = float(i) / 64;
+        if constexpr (E::is_float)
+            x = std::ldexp(
+                    1.f + float(int(i) % octave) / float(octave), int(i) / octave + least_exponent<E, D>());
+        code[0][i] = uint8_t(mx_quantize<D>(x, E::is_float ? e8m0_one : e8m0_one + 1 - uint32_t(D::emax)));
+    }
+    if constexpr (D::is_float)
+        halves.most_code = uint8_t(D::max_code);
+    else
+        halves.most_code = uint8_t(D::highest);
+    fill_halves(!E::is_float);
+}
+
+void recode_bytes_t::fill_halves(bool of_integers) {
+    for (int h = 0; h < 16; h++) {
+        const uint8_t *const codes = code[0] + 16 * h;
+        const bool is_step = of_integers && h >= 4 && codes[15] - codes[0] <= 1;
+        halves.first[h] = uint8_t(codes[0] + of_integers);
+        halves.bound[h] = 16;
+        for (int l = 15; l > 0 && is_step && codes[l] > codes[0]; l--) halves.bound[h] = uint8_t(l);
+        // Of integers those of the last h with as many bits.
+        const int part = of_integers ? (h > 0) + (h > 1) + (h > 3) : h;
+        for (int l = 0; l < 16 && part < 4 && h < 8; l++)
+            halves.more[part][l] = uint8_t(is_step ? 0 : codes[l] - codes[0]);
+    }
 }
 
 // By the mantissa of the old scale and the magnitude.
@@ -166,14 +190,73 @@ void recode_bytes_t::fill_of_e4m3() {
     offset = -first - f8_e4m3_t::bias;
     base = 8 * (first - first_code + f8_e4m3_t::bias - int(e8m0_one));
     for (int i = 8; i < 64; i++) code[0][i] = uint8_t(elem_t::encode(of_eighths(i - 8 * first_code)));
+}
+
+// A number of amax is that of an exponent that is 1 larger, and has 32nds of a power of two: products of both
+// mantissas.
+template <typename D>
+void recode_bytes_t::fill_entries_of_e4m3() {
+    constexpr int first = 1, numbers = 32;
+    const auto value = [](int i) { return f4_e2m1_t::decode(uint32_t(i % 8)) * (1.f + float(i / 8) / 8); };
+    for (int i = 0; i < 64; i++)
+        if (i % 8 > 0)
+            amax[i] = uint8_t(int(std::ldexp(value(i), 5 - exponent_of(value(i))))
+                              + numbers * (exponent_of(value(i)) + first - 1));
+    // From some number of a power of two on, the scale is twice as large.
+    const auto scale_of = [&](int n) {
+        return int(e8m0_from_amax<D>(magnitude_bits(float(numbers + n) / numbers), to.rounding));
+    };
+    while (amax_added < numbers && scale_of(numbers - 1 - amax_added) > scale_of(0)) amax_added++;
+    amax_offset = scale_of(0) - first - f8_e4m3_t::bias;
+    least_apart = amax_offset;
     for (int apart = 0; apart < octaves; apart++)
-        for (int i = 0; i < 64; i++)
-            entries[8 * apart + i / 8][i % 8] = code[0][std::max(order[i] - 8 * apart, 0)];
+        for (int i = 0; i < 64; i++) {
+            const int to_scale = amax_offset + apart; // of the exponent 0
+            entries[8 * apart + i / 8][i % 8] =
+                    uint8_t(mx_quantize<D>(std::ldexp(value(i), -f8_e4m3_t::bias), uint32_t(to_scale)));
+        }
+}
+
+void recode_bytes_t::fill_quotients() {
+    for (int n = 0; n <= 2 * most_parts; n++)
+        for (int m = 0; m < 8; m++) {
+            const float quotient =
+                    f4_e2m1_t::decode(uint32_t(m)) * (float(n + n % 2) / 2 + (n % 2 ? 0 : 0.5f)) / parts;
+            quotients[n][m] = uint8_t(std::min(std::nearbyint(quotient), 8.f));
+        }
+}
+
+void recode_bytes_t::fill_of_int4() {
+    const auto fill = [&](auto &&scale_of, auto &&code_of) {
+        const auto fill_codes = [&](uint8_t *codes, float old_scale, uint32_t new_scale) {
+            for (int m = 1; m <= 8; m++) codes[m - 1] = uint8_t(code_of(float(m) * old_scale, new_scale));
+        };
+        for (int i = 0; i < mantissas; i++)
+            for (int largest = 1; largest <= 8; largest++) {
+                const float x = 1.f + float(i) / mantissas;
+                scale_of_int4[largest][i] = uint8_t(scale_of(magnitude_bits(float(largest) * x)));
+                fill_codes(codes_of_int4[largest * mantissas + i], x, scale_of_int4[largest][i]);
+            }
+        for (int i = 0; i < octaves_of_int4 * mantissas && least > 0; i++)
+            fill_codes(codes_of_int4[9 * mantissas + i], bf16_t::decode(uint32_t(first_scale_of_int4 + i)),
+                    uint32_t(least));
+    };
+    if (to.scale_dt == mxdnn_f8_e4m3) {
+        unit = least = 1 << f8_e4m3_t::mantissa_bits;
+        greatest = int(f8_e4m3_t::max_code);
+        return fill([](uint32_t amax) { return nvfp4_scale(amax); },
+                [](float x, uint32_t scale) { return nvfp4_quantize(x, scale); });
+    }
+    greatest = 254;
+    visit_type(mx_element_types(), to.elem, [&](auto d) {
+        using D = decltype(d);
+        fill([&](uint32_t amax) { return e8m0_from_amax<D>(amax, to.rounding); },
+                [](float x, uint32_t scale) { return mx_quantize<D>(x, scale); });
+    });
 }
 
 // All codes, since there are few.
 void recode_bytes_t::fill_nibbles() {
-    number<f4_e2m1_t>();
     fill_steps<f4_e2m1_t>();
     for (int largest = 0; largest <= most; largest++)
         for (int m = 0; m <= most; m++)
@@ -185,13 +268,21 @@ void recode_bytes_t::fill_nibbles() {
 }
 
 recode_bytes_t::recode_bytes_t(const block_format_t &f, const block_format_t &t) : from(f), to(t) {
-    if (from.scale_dt == mxdnn_f8_e4m3)
-        fill_of_e4m3();
-    else if (from.elem == mxdnn_f4_e2m1)
-        fill_nibbles();
+    if (from.elem == mxdnn_s4) fill_of_int4();
+    if (from.elem == mxdnn_f4_e2m1) {
+        number<f4_e2m1_t>();
+        if (to.elem == mxdnn_s4) {
+            fill_quotients();
+        } else if (from.scale_dt == mxdnn_f8_e4m3) {
+            fill_of_e4m3();
+            visit_type(mx_element_types(), to.elem, [&](auto d) { fill_entries_of_e4m3<decltype(d)>(); });
+        } else {
+            fill_nibbles();
+        }
+    }
     visit_type(mx_element_types(), from.elem, [&](auto e) {
         using E = decltype(e);
-        if constexpr (E::bits == 8) {
+        if constexpr (E::bits >= 6) {
             number<E>();
             if (to.elem == mxdnn_f4_e2m1) return fill_steps<E>();
             visit_type(mx_element_types(), to.elem, [&](auto d) {

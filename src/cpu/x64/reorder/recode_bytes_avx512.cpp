@@ -212,13 +212,10 @@ struct to_mx_t {
         block_t b = block_t::load(r, from, from_scales);
         block_t::store_scales(b, r, from_scales, to_scales);
         const __m512i less = look_up_byte(r.less, b.largest), bits_up = _mm512_and_si512(less, words(0xff));
-        const __mmask64 twice =
-                is_integer && r.any_twice ? _mm512_movepi8_mask(look_up_byte(r.is_twice, b.largest)) : 0;
         const auto codes = [&](int i) MXDNN_WITH_VBMI {
             const __m512i at = is_integer ? _mm512_sllv_epi16(b.m[i], bits_up)
                                           : _mm512_subs_epu8(look_up_byte(r.order, b.m[i]), less);
-            __m512i c = look_up_of_256(r.code[0], at);
-            if (twice) c = _mm512_mask_mov_epi8(c, twice, look_up_of_256(r.code[1], at));
+            const __m512i c = look_up_of_256(r.code[0], at);
             return to_integer ? negated(c, from + 64 * i) : with_sign<bits>(c, from + 64 * i);
         };
         for (int i = 0; i < block_t::vectors; i += 4) {
