@@ -166,7 +166,8 @@ struct bytes_t {
 };
 
 // Of a matrix, by every implementation; `given`: the destination's global scale is.
-void reorder(const bytes_t &from, bytes_t &to, const memory::dims &dims, bool given) {
+void reorder(const bytes_t &from, bytes_t &to, const memory::dims &dims, bool given,
+        mxdnn::scale_rounding rounding = mxdnn::scale_rounding::floor) {
     const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
     mxdnn::primitive_attr attr;
     std::unordered_map<int, memory> args;
@@ -182,6 +183,7 @@ void reorder(const bytes_t &from, bytes_t &to, const memory::dims &dims, bool gi
         const format_t &f = *x.format;
         attr.set_scales(
                 arg, 3, {f.block, 1}, f.scale, false, is_dst ? f.mode : reorder_test::mode_t::static_sazp);
+        if (is_dst && f.mode == mx) attr.set_scale_rounding(arg, rounding);
         const memory::desc scales({(dims[0] + f.block - 1) / f.block, dims[1]}, f.scale, tag::ab);
         if (x.form == form_t::plain) args[MXDNN_ARG_ATTR_SCALES | arg] = memory(scales, eng, data(x.scales));
         if (f.global == global_t::none) return;
@@ -270,6 +272,56 @@ TEST_P(Formats, RequantiseLarge) {
             SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed_of_run()));
             reorder_test_t(p).check();
             if (HasFailure()) return;
+        }
+    }
+}
+
+// Packed codes of every magnitude, in blocks of every largest one, of usual scales and of any.
+TEST_P(Formats, RequantiseEveryMagnitude) {
+    const format_t &from = GetParam();
+    if (from.zeros != zeros_t::none || from.global != global_t::none) return;
+    std::mt19937 rng(seed_of_run() ^ unsigned(std::hash<std::string>()(from.name)));
+    const bool is_integer = from.elem == dt::s4 || from.elem == dt::s8;
+    const uint32_t sign = 1u << (from.bits - 1);
+    const memory::dims dims = {256, std::max<dim>(5 * sign, 160)};
+    bytes_t plain, packed;
+    plain.form = form_t::plain;
+    packed.form = form_t::packed;
+    plain.format = packed.format = &from;
+    plain.elements.resize(size_t(dims[0] * dims[1] * (from.bits == 4 ? 1 : 2) / 2));
+    for (dim k = 0; k < dims[0]; k++)
+        for (dim n = 0; n < dims[1]; n++) {
+            const uint32_t largest = uint32_t(n) % sign + is_integer,
+                           m = k % from.block == n % from.block ? largest
+                                                                : uint32_t(k + n / sign * 31) % (largest + 1);
+            const bool negative = rng() % 2 || m == sign;
+            const uint32_t code = !negative ? m : is_integer ? (2 * sign - m) % (2 * sign) : m | sign;
+            const size_t i = size_t(k * dims[1] + n);
+            if (from.bits == 4)
+                plain.elements[i / 2] |= uint8_t(code << i % 2 * 4);
+            else
+                plain.elements[i] = uint8_t(code);
+        }
+    const int scale_bytes = bytes_of(from.scale);
+    plain.scales.resize(size_t(dims[0] / from.block * dims[1] * scale_bytes));
+    const guarded_t usual(plain.scales.size() / 2, true, 0, 0);
+    fill_argument(usual, MXDNN_ARG_ATTR_SCALES, from.scale, rng, true);
+    std::copy_n(usual.data(), usual.size(), plain.scales.begin());
+    for (size_t i = usual.size(); i < plain.scales.size(); i++) plain.scales[i] = uint8_t(rng());
+    reorder(plain, packed, dims, false);
+    for (const format_t &f : formats) {
+        const bool same = f.elem == from.elem && f.scale == from.scale && f.block == from.block;
+        if (f.zeros != zeros_t::none || same || f.global == global_t::given) continue;
+        const bool any_rounding = f.mode == mx && f.elem != dt::s8;
+        for (bool drawn : {false, true}) {
+            if (drawn && !any_rounding) continue;
+            const auto rounding = static_cast<mxdnn::scale_rounding>(drawn ? 1 + rng() % 3 : 0);
+            SCOPED_TRACE(std::string(f.name) + " rounding " + std::to_string(int(rounding))
+                         + " MXDNN_TEST_SEED=" + std::to_string(seed_of_run()));
+            bytes_t to;
+            to.form = form_t::packed;
+            to.format = &f;
+            reorder(packed, to, dims, false, rounding);
         }
     }
 }
