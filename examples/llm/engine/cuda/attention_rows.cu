@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+// Without the standard library of CUDA, whose headers take the compiler 2 s.
+#define _CG_LIMIT_INCLUDED_DEPENDENCIES
 #include <cooperative_groups.h>
 
 namespace llm::cuda {

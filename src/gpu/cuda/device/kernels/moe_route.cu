@@ -8,6 +8,9 @@
 //
 // Few tokens have a kernel of their own, in one CTA: a row's place is the number of choices that come before
 // it, by expert and token, which is found by comparing it with all of them.
+
+// Without the standard library of CUDA, whose headers take the compiler 2 s.
+#define _CG_LIMIT_INCLUDED_DEPENDENCIES
 #include <cooperative_groups.h>
 #include <cuda_fp16.h>
 
