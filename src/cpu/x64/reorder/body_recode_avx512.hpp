@@ -187,9 +187,13 @@ MXDNN_WITH_VBMI void recode_cell(
 // ---- a tile of one panel ----
 
 // False if there are other scales, or NaN, which has rules of its own. Nothing has been written then.
-// `calculates`: the tables, each time.
-template <bool is_integer, int bits, bool has_sign, bool calculates>
-bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around) {
+// `calculates`: the tables, each time, for new codes of 4 bits. recode: recode_cell() for codes of so many
+// bits.
+using recode_cell_t = void (*)(
+        const cell_tables_t &tables, const uint8_t *from, int rows, uint8_t *to, bool around);
+template <bool is_integer, bool has_sign, bool calculates>
+bool recode_tile(recode_t &r, recode_cell_t recode, int bits, const uint8_t *from, uint8_t *to, int rows,
+        bool around) {
     const bool is_e8m0 = r.from.scale_dt == mxdnn_e8m0;
     const int from_blocks = rows / r.from.block, to_blocks = rows / r.to.block;
     const int cell_rows = min_of(r.from.block, r.to.block), cells = rows / cell_rows;
@@ -245,8 +249,8 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
         for (int i = 0; i < cells; i++) {
             calculate_tables(_mm512_loadu_ps(a.factor + i / cells_of_from * reorder_lines),
                     _mm512_loadu_ps(b.factor + i / cells_of_to * reorder_lines), tables);
-            recode_cell<bits, has_sign>(tables, codes + i * cell_rows * 8, cell_rows,
-                    to + header_bytes + i * cell_rows * reorder_lines * bits / 8, around);
+            recode_cell<4, has_sign>(tables, codes + i * cell_rows * 8, cell_rows,
+                    to + header_bytes + i * cell_rows * reorder_lines / 2, around);
         }
         return true;
     }
@@ -262,32 +266,31 @@ bool recode_tile(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool a
     cell_tables_t tables[most_cells];
     collect_tables<has_sign>(r, of_cells, cells, tables);
     for (int i = 0; i < cells; i++)
-        recode_cell<bits, has_sign>(tables[i], codes + i * cell_rows * 8, cell_rows,
+        recode(tables[i], codes + i * cell_rows * 8, cell_rows,
                 to + header_bytes + i * cell_rows * reorder_lines * bits / 8, around);
     return true;
-}
-
-using recode_tile_t = bool (*)(recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around);
-template <int bits>
-recode_tile_t recode_tile_to(const recode_t &r) {
-    const bool has_sign = r.to.elem != mxdnn_s4 && r.to.elem != mxdnn_s8;
-    if (r.from.elem == mxdnn_s4) return recode_tile<true, bits, false, false>;
-    if (has_sign) return recode_tile<false, bits, true, false>;
-    // Under a global scale quotients may be anything.
-    constexpr bool calculates = bits == 4;
-    return r.from.scale_dt == mxdnn_f8_e4m3 && !r.from.has_global
-                   ? recode_tile<false, bits, false, calculates>
-                   : recode_tile<false, bits, false, false>;
 }
 
 bool recode_panels(recode_t &r, const uint8_t *from, int64_t from_panel, uint8_t *to, int64_t to_panel,
         int panels, int rows, int64_t ahead, write_t how) {
     const bool around = goes_around512(how, to, to_panel);
     const int bits = data_type_info(r.to.elem)->bits;
-    const recode_tile_t tile = bits == 4   ? recode_tile_to<4>(r)
-                               : bits == 6 ? recode_tile_to<6>(r)
-                                           : recode_tile_to<8>(r);
-    return recode_each_panel(r, tile, fetch, from, from_panel, to, to_panel, panels, rows, ahead, around);
+    const bool has_sign = r.to.elem != mxdnn_s4 && r.to.elem != mxdnn_s8;
+    // Under a global scale quotients may be anything.
+    const bool calculates = bits == 4 && r.from.scale_dt == mxdnn_f8_e4m3 && !r.from.has_global;
+    const auto tile = r.from.elem == mxdnn_s4 ? recode_tile<true, false, false>
+                      : has_sign              ? recode_tile<false, true, false>
+                      : calculates            ? recode_tile<false, false, true>
+                                              : recode_tile<false, false, false>;
+    const bool keeps_sign = has_sign && r.from.elem != mxdnn_s4;
+    const int nth = (bits - 4) / 2 * 2 + keeps_sign;
+    constexpr recode_cell_t cells[] = {recode_cell<4, false>, recode_cell<4, true>, recode_cell<6, false>,
+            recode_cell<6, true>, recode_cell<8, false>, recode_cell<8, true>};
+    const auto tile_of_panel = [&](recode_t &r, const uint8_t *from, uint8_t *to, int rows, bool around) {
+        return tile(r, cells[nth], bits, from, to, rows, around);
+    };
+    return recode_each_panel(
+            r, tile_of_panel, fetch, from, from_panel, to, to_panel, panels, rows, ahead, around);
 }
 
 } // namespace
