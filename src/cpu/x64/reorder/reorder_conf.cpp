@@ -229,9 +229,16 @@ reason_t configure(requantise_conf_t &c, const reorder_conf_t &conf, const probl
     c.is_bf16 = becomes_words(conf.src.format);
     if (may_recode(conf)) {
         const bool with_vbmi = may_use_vbmi(conf, p);
-        if (recode_bytes_t::takes(conf.src.format, conf.dst.format, with_vbmi)) {
+        const auto takes = [&](bool vbmi) {
+            return recode_bytes_t::takes(conf.src.format, conf.dst.format, vbmi);
+        };
+        // With VBMI, tables by pairs of scales take less time, but NVFP4 has too many pairs.
+        const bool is_nvfp4 =
+                conf.src.format.scale_dt == mxdnn_f8_e4m3 || conf.dst.format.scale_dt == mxdnn_f8_e4m3;
+        const bool by_avx512 = with_vbmi && takes(true);
+        if (by_avx512 || ((!with_vbmi || is_nvfp4) && takes(false))) {
             c.bytes = std::make_shared<const recode_bytes_t>(conf.src.format, conf.dst.format);
-            c.recode_bytes = with_vbmi ? recode_bytes_of_panels_avx512 : recode_bytes_of_panels_avx2;
+            c.recode_bytes = by_avx512 ? recode_bytes_of_panels_avx512 : recode_bytes_of_panels_avx2;
         } else if (recodes_nibbles(conf)) {
             // Without VBMI, values of f4_e2m1 take less time as words of AVX-512.
             const bool by_words = conf.kernels == &reorder_kernels_avx512 && conf.src.dt == mxdnn_f4_e2m1;
