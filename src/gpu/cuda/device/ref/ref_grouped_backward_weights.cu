@@ -11,7 +11,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int side = 16, threads = side * side;
+constexpr int side = 16, side_threads = side * side;
 constexpr int step = 32; // rows that are decoded together
 
 // Where a group begins: its rows, and its scales in a tensor of 2 dims.
@@ -46,7 +46,7 @@ __device__ int64_t blocks_before(const gradient_args_t &a, int64_t g) {
     if (threadIdx.x == 0) sum = 0;
     __syncthreads();
     unsigned long long own = 0;
-    for (int64_t i = threadIdx.x; i < g; i += threads) own += a.groups.blocks_of(i, a.src.block);
+    for (int64_t i = threadIdx.x; i < g; i += side_threads) own += a.groups.blocks_of(i, a.src.block);
     atomicAdd(&sum, own);
     __syncthreads();
     return int64_t(sum);
@@ -63,7 +63,7 @@ __device__ void store(const gradient_result_t &to, const group_t &group, int64_t
     store_bytes(at, bytes, encode(to.dt, float(sum)));
 }
 
-__global__ void __launch_bounds__(threads) gradients(const __grid_constant__ gradient_args_t a) {
+__global__ void __launch_bounds__(side_threads) gradients(const __grid_constant__ gradient_args_t a) {
     __shared__ float x[step][side], y[step][side];
     const int64_t K = a.src.columns, N = a.diff_dst.columns, down = div_up(K, side), across = div_up(N, side);
     const int own_k = threadIdx.x / side, own_n = threadIdx.x % side;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads) gradients(const __grid_constant__ gra
         double sum = 0;
         for (int64_t r = 0; r < group.rows; r += step) {
             __syncthreads();
-            for (int j = threadIdx.x; j < step * side; j += threads) {
+            for (int j = threadIdx.x; j < step * side; j += side_threads) {
                 const int row = j / side, c = j % side;
                 const bool exists = r + row < group.rows;
                 x[row][c] = exists && k + c < K ? value(a.src, group, r + row, k + c) : 0.f;
@@ -99,7 +99,7 @@ const kernel_entry_t ref_grouped_backward_weights_kernel = {sizeof(gradient_args
                     a.groups.groups * div_up(a.src.columns, side) * div_up(a.diff_dst.columns, side);
             const int64_t most = int64_t(at.sm_count) * 64;
             if (squares > 0)
-                gradients<<<unsigned(squares < most ? squares : most), threads, 0, stream_of(at)>>>(a);
+                gradients<<<unsigned(squares < most ? squares : most), side_threads, 0, stream_of(at)>>>(a);
             return cudaGetLastError();
         }};
 

@@ -4,14 +4,13 @@
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
 namespace {
-
-constexpr int threads = 128;
 
 __device__ float topk_weight(const grouped_args_t &a, int64_t row) {
     if (!a.topk) return 1.f;
@@ -143,11 +142,11 @@ __device__ int sums_of(const grouped_args_t &a, int64_t dst_row, int64_t first, 
     return last;
 }
 
-__global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__ grouped_args_t a) {
+__global__ void __launch_bounds__(threads) clear_grouped_globals(const __grid_constant__ grouped_args_t a) {
     for (int64_t i = threadIdx.x; i < a.m.globals; i += threads) a.m.dst.global[i] = 0;
 }
 
-__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ grouped_args_t a) {
+__global__ void __launch_bounds__(threads) find_largest_of_rows(const __grid_constant__ grouped_args_t a) {
     for (int64_t c = threadIdx.x; c < a.m.columns; c += threads) {
         double sum;
         int64_t group;
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ 
     }
 }
 
-__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ grouped_args_t a) {
+__global__ void __launch_bounds__(threads) finish_grouped_globals(const __grid_constant__ grouped_args_t a) {
     for (int64_t i = threadIdx.x; i < a.m.globals; i += threads)
         a.m.dst.global[i] = nvfp4_global_scale(a.m.dst.global[i]);
 }
@@ -183,34 +182,35 @@ __device__ void row_of_results(const grouped_args_t &a, int64_t dst_row) {
     }
 }
 
-__global__ void __launch_bounds__(threads) results(const __grid_constant__ grouped_args_t a) {
+__global__ void __launch_bounds__(threads) grouped_results(const __grid_constant__ grouped_args_t a) {
     row_index_t at(blockIdx.x, a.dst_group_rows);
     for_sharers(a.m.dst, a.m.dims, at.idx, [&] {
         row_of_results(a, a.dst_group_rows ? at.idx[0] * a.dst_group_rows + at.idx[1] : at.idx[0]);
     });
 }
 
-cudaError_t prepare(const void *) {
-    for (auto *k : {clear_globals, find_largest, finish_globals, results})
+cudaError_t prepare_grouped_matmul(const void *) {
+    for (auto *k : {clear_grouped_globals, find_largest_of_rows, finish_grouped_globals, grouped_results})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;
 }
 
-cudaError_t launch(const launch_t &at, const void *args) {
+cudaError_t launch_grouped_matmul(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const grouped_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     if (a.m.dynamic_global) {
-        clear_globals<<<1, threads, 0, s>>>(a);
-        if (a.dst_rows > 0) find_largest<<<unsigned(a.dst_rows), threads, 0, s>>>(a);
-        finish_globals<<<1, threads, 0, s>>>(a);
+        clear_grouped_globals<<<1, threads, 0, s>>>(a);
+        if (a.dst_rows > 0) find_largest_of_rows<<<unsigned(a.dst_rows), threads, 0, s>>>(a);
+        finish_grouped_globals<<<1, threads, 0, s>>>(a);
     }
-    if (a.dst_rows > 0 && a.m.columns > 0) results<<<unsigned(a.dst_rows), threads, 0, s>>>(a);
+    if (a.dst_rows > 0 && a.m.columns > 0) grouped_results<<<unsigned(a.dst_rows), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 
 } // namespace
 
-const kernel_entry_t ref_grouped_matmul_kernel = {sizeof(grouped_args_t), prepare, launch};
+const kernel_entry_t ref_grouped_matmul_kernel = {
+        sizeof(grouped_args_t), prepare_grouped_matmul, launch_grouped_matmul};
 
 } // namespace cuda
 } // namespace impl

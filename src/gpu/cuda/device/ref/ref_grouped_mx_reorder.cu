@@ -3,6 +3,7 @@
 // of its own.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/ref/ref_reorder_task.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 #include "gpu/cuda/interface/quantise_groups_args.hpp"
 
 namespace mxdnn {
@@ -11,7 +12,6 @@ namespace cuda {
 
 namespace {
 
-constexpr int threads = 128;
 constexpr int64_t most_ctas = 1024, most_groups_at_once = 65535;
 
 // One side of a group: its rows and its scales, which begin after those of the groups before it. False: there
@@ -66,9 +66,9 @@ __global__ void __launch_bounds__(threads) move_groups(const __grid_constant__ g
     }
 }
 
-cudaError_t prepare(const void *) { return load_kernel(move_groups); }
+cudaError_t prepare_grouped_reorder(const void *) { return load_kernel(move_groups); }
 
-cudaError_t launch(const launch_t &at, const void *args) {
+cudaError_t launch_grouped_reorder(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const grouped_reorder_args_t *>(args);
     const auto least = [](int64_t x, int64_t y) { return unsigned(x < y ? x : y); };
     const dim3 grid(least(div_up(reorder_tasks(a.all), int64_t(threads)), most_ctas),
@@ -79,7 +79,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_grouped_mx_reorder_kernel = {sizeof(grouped_reorder_args_t), prepare, launch};
+const kernel_entry_t ref_grouped_mx_reorder_kernel = {
+        sizeof(grouped_reorder_args_t), prepare_grouped_reorder, launch_grouped_reorder};
 
 } // namespace cuda
 } // namespace impl

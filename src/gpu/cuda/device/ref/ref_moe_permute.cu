@@ -3,14 +3,13 @@
 // and indices are on the device, so they are not refused when they are wrong: what does not fit is left out.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
 namespace {
-
-constexpr int threads = 128;
 
 // Rows of values or codes and, of a quantised tensor, the scales of their blocks. From row -1: zeros, also
 // for scales.

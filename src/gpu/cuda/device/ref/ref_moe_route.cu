@@ -4,6 +4,7 @@
 #include "common/route_rules.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -13,7 +14,6 @@ namespace {
 
 using namespace route_rules;
 
-constexpr int threads = 128;
 constexpr float least = -HUGE_VALF;
 
 // One token at a time. Scores and keys of neighbouring threads are neighbours.
@@ -145,13 +145,13 @@ __global__ void __launch_bounds__(threads) order_rows(const __grid_constant__ ro
     a.position[e] = row; // of the next part
 }
 
-cudaError_t prepare(const void *) {
+cudaError_t prepare_route(const void *) {
     for (auto *k : {choose, count, offsets, order_rows})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;
 }
 
-cudaError_t launch(const launch_t &at, const void *args) {
+cudaError_t launch_route(const launch_t &at, const void *args) {
     route_args_t a = *static_cast<const route_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     const unsigned experts = unsigned(div_up(a.E, threads));
@@ -181,7 +181,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_moe_route_kernel = {sizeof(route_args_t), prepare, launch};
+const kernel_entry_t ref_moe_route_kernel = {sizeof(route_args_t), prepare_route, launch_route};
 
 } // namespace cuda
 } // namespace impl

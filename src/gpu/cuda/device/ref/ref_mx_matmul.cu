@@ -4,14 +4,13 @@
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
 namespace {
-
-constexpr int threads = 128;
 
 // One row of dst.
 struct row_t {
@@ -108,13 +107,13 @@ __global__ void __launch_bounds__(threads) results(const __grid_constant__ matmu
     });
 }
 
-cudaError_t prepare(const void *) {
+cudaError_t prepare_matmul(const void *) {
     for (auto *k : {clear_globals, find_largest, finish_globals, results})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;
 }
 
-cudaError_t launch(const launch_t &at, const void *args) {
+cudaError_t launch_matmul(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const matmul_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
@@ -130,7 +129,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_mx_matmul_kernel = {sizeof(matmul_args_t), prepare, launch};
+const kernel_entry_t ref_mx_matmul_kernel = {sizeof(matmul_args_t), prepare_matmul, launch_matmul};
 
 } // namespace cuda
 } // namespace impl

@@ -3,14 +3,13 @@
 // destination. The arithmetic is formats/'s, so the bits are those of the host.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/ref/ref_reorder_task.cuh"
+#include "gpu/cuda/device/ref/threads.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
 namespace {
-
-constexpr int threads = 128;
 
 // Sets global scales that are given or moved, and 0 where the largest magnitude is to be computed.
 __global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__ reorder_args_t a) {
@@ -22,7 +21,7 @@ __global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__
     }
 }
 
-__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ reorder_args_t a) {
+__global__ void __launch_bounds__(threads) find_largest_of_source(const __grid_constant__ reorder_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x, matrix = a.rows * a.cols;
     if (i >= a.batch * matrix) return;
     int64_t idx[max_ndims] = {};
@@ -32,7 +31,7 @@ __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ 
     atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
 }
 
-__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ reorder_args_t a) {
+__global__ void __launch_bounds__(threads) finish_reorder_globals(const __grid_constant__ reorder_args_t a) {
     for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
         int64_t idx[max_ndims] = {};
         batch_index(i, a.dst.ndims, a.dims, idx);
@@ -46,13 +45,13 @@ __global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ r
     if (i < reorder_tasks(a)) reorder_task(a, i);
 }
 
-cudaError_t prepare(const void *) {
-    for (auto *k : {begin_globals, find_largest, finish_globals, move_blocks})
+cudaError_t prepare_reorder(const void *) {
+    for (auto *k : {begin_globals, find_largest_of_source, finish_reorder_globals, move_blocks})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;
 }
 
-cudaError_t launch(const launch_t &at, const void *args) {
+cudaError_t launch_reorder(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const reorder_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     for (int i = 0; i < 2; i++)
@@ -63,8 +62,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
     if (a.dst.quant.global != global_scale_kind_t::none && (a.moves || a.dynamic)) {
         begin_globals<<<1, threads, 0, s>>>(a);
         if (!a.moves && !a.given && elements > 0) {
-            find_largest<<<unsigned(div_up(elements, threads)), threads, 0, s>>>(a);
-            finish_globals<<<1, threads, 0, s>>>(a);
+            find_largest_of_source<<<unsigned(div_up(elements, threads)), threads, 0, s>>>(a);
+            finish_reorder_globals<<<1, threads, 0, s>>>(a);
         }
     }
     if (elements == 0) return cudaGetLastError();
@@ -74,7 +73,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_mx_reorder_kernel = {sizeof(reorder_args_t), prepare, launch};
+const kernel_entry_t ref_mx_reorder_kernel = {sizeof(reorder_args_t), prepare_reorder, launch_reorder};
 
 } // namespace cuda
 } // namespace impl
