@@ -301,6 +301,37 @@ TEST(packed_matmul_plan, sums_that_stay_in_the_tensor_cores) {
             EXPECT_FALSE(keeps_sums(plan_f4_matmul(rows, 5760, groups, 132, false).shape));
 }
 
+// Rows that are quantised in execute come while many of them are multiplied.
+TEST(packed_matmul_plan, rows_that_come_meanwhile) {
+    const auto makers = [](int64_t tokens, bool any) {
+        const matmul_plan_t p = plan_f4_matmul(4 * tokens, 5760, 128, 132, any);
+        return plan_makers(p, 4 * tokens, 5760, 2880, 128, 132);
+    };
+    for (const bool any : {false, true}) {
+        EXPECT_EQ(makers(64, any).ctas, 0);
+        EXPECT_EQ(makers(1024, any).ctas, 0); // blocks of 48 rows
+        EXPECT_EQ(makers(2048, any).ctas, 48);
+        EXPECT_EQ(makers(2048, any).rounds, 2);
+        EXPECT_EQ(makers(4096, any).rounds, 3);
+        EXPECT_EQ(makers(8192, any).rounds, 5);
+    }
+    EXPECT_EQ(makers(5120, false).ctas, 0); // blocks of 192 rows
+    EXPECT_EQ(makers(5120, true).rounds, 4);
+    EXPECT_EQ(makers(6144, true).rounds, 4);
+    EXPECT_EQ(makers(7168, true).rounds, 4);
+    // Items for all rounds; and no more multiprocessors than others.
+    for (int64_t rows = 1; rows < 1000000; rows += rows / 7 + 1)
+        for (const int64_t N : {64, 640, 5760})
+            for (const int groups : {1, 8, 128}) {
+                const matmul_plan_t p = plan_f4_matmul(rows, N, groups, 132, true);
+                const makers_t m = plan_makers(p, rows, N, 2880, groups, 132);
+                if (m.ctas == 0) continue;
+                EXPECT_EQ(p.grid, 132);
+                EXPECT_LT(m.ctas, 66);
+                EXPECT_TRUE(m.rounds > 0 && m.rounds < 256) << rows;
+            }
+}
+
 TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {
     for (int64_t rows : {1, 8, 1024, 1025, 16384, 100000, 500000})
         for (int64_t dst_rows : {1, 4096, 100000})

@@ -24,6 +24,18 @@ constexpr int f4_box_rows(int variant) {
     return keeps_sums(variant) && width > 144 ? width / 2 : gemm_box_rows(width);
 }
 
+// Whether the rows of the source may be made while the kernel runs.
+constexpr bool f4_may_come(int variant) {
+    return is_f4(variant) && f4_width(variant) >= 96 && f4_width(variant) != 192;
+}
+
+// The CTAs that make them then, and how many rounds of items the others have in that time; 0: rows are made
+// before.
+struct makers_t {
+    int ctas = 0, rounds = 0;
+};
+makers_t plan_makers(const matmul_plan_t &plan, int64_t rows, int64_t N, int64_t K, int groups, int sm_count);
+
 // any: sums may stay in the tensor cores.
 matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count, bool any);
 

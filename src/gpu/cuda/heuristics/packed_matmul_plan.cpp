@@ -331,6 +331,28 @@ matmul_plan_t plan_f4_matmul(int64_t rows, int64_t N, int groups, int sm_count, 
     return best.plan;
 }
 
+makers_t plan_makers(
+        const matmul_plan_t &plan, int64_t rows, int64_t N, int64_t K, int groups, int sm_count) {
+    // Few rows are sooner made before, by all multiprocessors. One of them makes so many elements in a
+    // microsecond.
+    constexpr int64_t least_elements = 4096 * 2880;
+    constexpr double start = 7., per_microsecond = 6.5 * 2880, cost_per_microsecond = 1620.;
+    if (!f4_may_come(plan.shape) || plan.grid < sm_count || rows * K < least_elements) return {};
+    const int ctas = sm_count * 4 / 11, width = f4_width(plan.shape), panels = f4_panels(width);
+    const spread_t spread(rows, groups);
+    const auto blocks = [&](int64_t of_group) { return double(div_up(of_group, width)); };
+    const double block = spread.mean([&](int64_t of_group) {
+        return blocks(of_group) * f4_block_cost(plan.shape, double(of_group) / blocks(of_group));
+    }) / spread.mean(blocks);
+    // An item is a block and so many panels.
+    const double item = block / cost_per_microsecond * panels / 4. * double(K) / 128.,
+                 items = spread.busy * spread.mean(blocks) * double(div_up(N, panels * tile)),
+                 made = start + double(rows * K) / (per_microsecond * ctas);
+    const int rounds = std::max(1, int(std::lround(made / item)));
+    if (rounds * (sm_count - ctas) > items || rounds > UINT8_MAX || ctas > UINT8_MAX) return {};
+    return {ctas, rounds};
+}
+
 std::string to_string(const matmul_plan_t &p) {
     const int v = p.shape;
     if (p.kernel == kernel_id_t::sm80_gemm)

@@ -49,7 +49,16 @@ struct convert_source_args_t {
     int32_t wanted_count = 0;
     bool in_pieces = false; // rows of 16-bit values in whole pieces of 16 bytes: copied, without factors
     bool early = false;     // as in launch_args_t
+    // Codes of quantised rows are made by so many CTAs, while the matmul runs (matmul_args_t); 0: before.
+    uint8_t makers = 0;
 };
+
+// Whether rows can be made while the matmul runs: neighbouring values of bf16 that are quantised.
+inline bool may_come(const convert_source_args_t &a) {
+    return a.recipe.kind == recipe_kind_t::row_fp8 && a.codes && a.order == fp8_order_t::plain
+           && a.dt == mxdnn_bf16 && a.col_step == 2 && a.K % 8 == 0 && a.row_step % 16 == 0
+           && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0 && !a.wanted && a.terms == 1;
+}
 
 // The number of 8-bit terms that a value of such a type needs.
 constexpr int source_terms_of(data_type_t dt) { return dt == mxdnn_f32 ? 3 : dt == mxdnn_f16 ? 2 : 1; }

@@ -91,6 +91,10 @@ struct matmul_args_t {
     int32_t splits = 1; // CTAs of a cluster that share K: 1 to 4, from the plan
     // The attribute: weights may be read before earlier kernels of the stream have ended.
     bool constant_weights = false;
+    // If not 0, so many CTAs of another kernel make the rows of src meanwhile, the first ones first, and as
+    // many of this one start late: they have no items in the first maker_rounds rounds. For weights in n64_f4
+    // only.
+    uint8_t makers = 0, maker_rounds = 0;
 };
 
 // An argument struct of the kernel table: the variant of the kernel, and its grid.

@@ -11,6 +11,7 @@
 // convert_source_fp8.cuh and convert_source_mx.cuh.
 #include <algorithm>
 
+#include "gpu/cuda/device/kernels/convert_source_ahead.cuh"
 #include "gpu/cuda/device/kernels/convert_source_fp8.cuh"
 #include "gpu/cuda/device/kernels/convert_source_mx.cuh"
 #include "gpu/cuda/device/kernels/convert_source_row.cuh"
@@ -349,14 +350,14 @@ cudaError_t prepare(const void *args) {
         if (e == cudaSuccess && a->in_pieces) e = load_kernel(copied_rows);
         if (e == cudaSuccess && mx_rows_t::may_take(*a)) e = load_kernel(find_mx_rows(a->dt));
         if (e != cudaSuccess || !fp8_rows_t::may_take(*a)) return e;
-        return fp8_rows_t::quantises(*a) ? load_kernels(
-                       std::initializer_list<kernel_t>{fp8_rows<true, false>, fp8_rows<true, true>})
+        return fp8_rows_t::quantises(*a) ? load_kernels(std::initializer_list<kernel_t>{
+                       fp8_rows<true, false>, fp8_rows<true, true>, fp8_rows_ahead})
                                          : load_kernels(std::initializer_list<kernel_t>{
                                                  fp8_rows<false, false>, fp8_rows<false, true>});
     }
     const cudaError_t e = load_kernels(std::initializer_list<kernel_t>{copied_rows, fp8_rows<false, false>,
-            fp8_rows<false, true>, fp8_rows<true, false>, fp8_rows<true, true>, find_mx_rows(mxdnn_f8_e4m3),
-            find_mx_rows(mxdnn_f8_e5m2)});
+            fp8_rows<false, true>, fp8_rows<true, false>, fp8_rows<true, true>, fp8_rows_ahead,
+            find_mx_rows(mxdnn_f8_e4m3), find_mx_rows(mxdnn_f8_e5m2)});
     if (e != cudaSuccess) return e;
     for (const recipe_kind_t recipe :
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
@@ -371,6 +372,8 @@ cudaError_t prepare(const void *args) {
 
 cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const convert_source_args_t *>(args);
+    if (a.makers)
+        return launch_kernel(at, fp8_rows_ahead, {unsigned(a.makers), fp8_ahead_t::threads, 0, a.early}, a);
     if (fp8_rows_t::takes(a)) {
         const bool quantises = fp8_rows_t::quantises(a);
         const unsigned grid = unsigned(std::min<int64_t>(div_up(a.rows, fp8_rows_t::teams(quantises)),

@@ -65,18 +65,18 @@ __device__ __forceinline__ void store_values(uint16_t *to, const uint32_t (&w)[8
     }
 }
 
-// x / step as div_f32() computes it, as far as codes of f8_e4m3 show. If a remainder is not exact, the
-// quotient is far below the smallest code.
+// x / step for a bf16 x, so exactly that its code of f8_e4m3 is that of div_f32(). The inverse is rounded
+// down, so that zeros keep their signs.
 struct divisor_t {
-    float step, inverse;
-    bool plain; // whether the following members are valid
-    __device__ explicit divisor_t(float step)
-        : step(step), inverse(div_f32(1.f, step)), plain(step >= 0x1p-90f && step <= 0x1p100f) {}
-    __device__ __forceinline__ float operator()(float x) const {
-        float q = x * inverse;
-        q = fmaf(fmaf(-q, step, x), inverse, q);
-        return fmaf(fmaf(-q, step, x), inverse, q);
+    float inverse, rest; // their sum is 1 / step
+    bool plain;          // whether they are valid
+    __device__ explicit divisor_t(float step) {
+        inverse = __frcp_rz(step);
+        rest = fmaf(-step, inverse, 1.f) * inverse;
+        // A step of ones only has quotients beside the middle of two numbers.
+        plain = step >= 0x1p-90f && step <= 0x1p100f && (__float_as_uint(step) & 0x7FFFFF) != 0x7FFFFF;
     }
+    __device__ __forceinline__ float operator()(float x) const { return fmaf(x, inverse, x * rest); }
 };
 
 // quantises: the source is bf16, with one scale per row. Otherwise it is codes with given scales.

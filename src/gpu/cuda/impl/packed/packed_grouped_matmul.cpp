@@ -91,9 +91,9 @@ public:
     rows_multiplier_t(const exec_ctx_t &ctx, const matmul_kernels_t &kernels, bool fp8, char *rows,
             const grouped_exec_t &x, packed::launch_args_t &launch)
         : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
-          all_(x.groups.rows), each_(all_) {
+          all_(x.groups.rows), each_(all_), groups_(std::max<int64_t>(x.groups.groups, 1)) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_packed_launch(p, kernels, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
+        kernel_ = plan_packed_launch(p, kernels, all_, groups_, launch, fp8);
         // Kernels of groups read nothing before earlier work has ended.
         launch.early = kernel_ != sm80_matmul_kernels.gemm;
         const bool in_place =
@@ -133,6 +133,7 @@ private:
     char *rows_; // prepared rows in the scratchpad
     kernel_id_t kernel_;
     int64_t all_, each_; // rows of the list, and how many of them are processed at a time
+    int64_t groups_;
     bool gathers_, makes_, made_ = false;
     bool in_fp8_;          // the source has rows that are multiplied in FP8 as they are,
     const float *factors_; // and their factors
@@ -145,6 +146,7 @@ private:
     }
     status_t multiply_rows(int64_t first) {
         packed::matmul_args_t &a = launch_.matmul;
+        a.makers = a.maker_rounds = 0;
         if (makes_)
             MXDNN_CHECK(make(first, a.M));
         else if (listed_)
@@ -158,6 +160,12 @@ private:
         else if (made_)
             return mxdnn_success;
         made_ = true;
+        if (is_fp8()) {
+            const problem_t &p = ctx_.pd.problem;
+            const packed::makers_t m = packed::plan_makers({kernel_, launch_.variant, 1, launch_.grid}, count,
+                    dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups_), sm_count_of(p));
+            launch_.matmul.makers = uint8_t(m.ctas), launch_.matmul.maker_rounds = uint8_t(m.rounds);
+        }
         return (is_fp8() ? make_rows_of_fp8 : make_rows)(ctx_, source_, rows_, launch_.matmul);
     }
 };

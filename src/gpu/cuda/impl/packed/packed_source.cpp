@@ -192,6 +192,8 @@ status_t make_rows_of_fp8(
     a.src = r.codes;
     a.src_stride = r.stride;
     a.row_factors = r.factors;
+    if (!packed::may_come(r)) a.makers = 0, a.maker_rounds = 0;
+    r.makers = a.makers;
     return r.rows ? launch_kernel(ctx, kernel_id_t::convert_source, r) : mxdnn_success;
 }
 

@@ -41,11 +41,13 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
     const matmul_args_t &args = kernel_args.matmul;
     typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
     constexpr int pair = shared_t::pair;
-    const int splits = args.splits, cluster = int(blockIdx.x) / pair, k_part = cluster % splits,
+    // Where rows may come, K is not shared, and rows have one term.
+    constexpr bool shares = !shared_t::may_come;
+    const int splits = shares ? args.splits : 1, cluster = int(blockIdx.x) / pair, k_part = cluster % splits,
               pair_rank = pair > 1 ? int(cluster_rank()) : 0;
     const panels_t<shared_t::panels> panel_map(args);
     const int tiles = (args.K + shared_t::stage_rows - 1) / shared_t::stage_rows,
-              stages_all = tiles * args.src_terms;
+              stages_all = shares ? tiles * args.src_terms : tiles;
     const gemm_cta_t<format, width> cta{args, kernel_args.parts, kernel_args.parts_stride, shared,
             shared_address(head.full), shared_address(head.empty), shared_address(head.seen),
             shared_address(shared) + shared_t::head_bytes, panel_map, stages_all * k_part / splits,
@@ -70,7 +72,8 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
     // Earlier kernels may write the data that says which rows and panels there are. Without such data, only
     // weights, rows and results wait.
     const bool waits = args.grouped || args.wanted || shared_t::fp8;
-    if (waits) wait_for_earlier_kernels();
+    // What makes rows has waited for all earlier kernels.
+    if (waits && !(shared_t::may_come && args.makers)) wait_for_earlier_kernels();
     // Later kernels may read constant weights as soon as they start. Grouped ones may start before the
     // kernels that wrote their lists have ended.
     let_later_kernels_start();
@@ -80,7 +83,8 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
 
     using paired_t = std::conditional_t<pair == 2 && !shared_t::fp8, items_of_pairs_t<format, width>,
             items_in_turn_t<format, width>>;
-    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>, paired_t>;
+    using many_t = std::conditional_t<shared_t::may_come, items_in_rounds_t<format, width>, paired_t>;
+    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>, many_t>;
     const items_t items(
             args, head, panel_map, cluster / splits, int(gridDim.x) / (splits * pair), cta.pair_rank);
     if (threadIdx.x < k::group) {
@@ -127,6 +131,7 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
         if constexpr (shared_t::turns)
             if (turn.consumer == 0) turn.begin();
     }
+    if (shared_t::may_come) wait_for_earlier_kernels(); // which this one may not end before
     if constexpr (pair > 1) {
         __syncwarp();
         cluster_sync(); // no CTA may end before the last arrival of the other

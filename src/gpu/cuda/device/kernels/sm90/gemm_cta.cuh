@@ -10,6 +10,7 @@
 #include "gpu/cuda/device/kernels/sm90/gemm_steps.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/packed/finish.cuh"
+#include "gpu/cuda/device/ptx/come.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/ptx/copy_words.cuh"
 #include "gpu/cuda/device/ptx/store.cuh"
@@ -85,6 +86,7 @@ struct gemm_cta_t {
                                  + panel_map.panel(panel_group, lane) * panel_bytes;
         const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes,
                        read = full + shared_t::read_offset;
+        if constexpr (shared_t::lone && shared_t::may_come) wait_for_rows(lane, block);
         int s = stage_begin + (warp + position) % shared_t::weight_warps;
         ring_t ring(position + s - stage_begin);
         for (; s < stage_end; s += shared_t::weight_warps) {
@@ -110,6 +112,19 @@ struct gemm_cta_t {
             }
             for (int i = 0; i < shared_t::weight_warps; i++) ring.next();
         }
+    }
+    // Waits until the rows of a block are there. Called by the warp that copies them.
+    __device__ __forceinline__ void wait_for_rows(int lane, const row_block_t &block) const {
+        if (!args.makers) return;
+        for (int r = lane; r < block.rows; r += 32)
+            ptx::wait_for_row(args.row_factors + (block.first + r - args.row_begin));
+        __syncwarp();
+        ptx::fence_with_copies();
+    }
+    // The factor of a row that is there. The first-level cache may have what was there before.
+    __device__ __forceinline__ float factor_of(int m) const {
+        if (shared_t::may_come && args.makers) return ptx::load_flag(args.row_factors + (m - args.row_begin));
+        return row_factor_of(args, m);
     }
     // Called by one thread. It may copy rows of other blocks, which are never used. sharers: CTAs that have
     // the block; each copies a part of it to all.
@@ -158,13 +173,13 @@ struct gemm_cta_t {
             if (args.row_factors && s == stage_end - 1 && warp == 0)
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)
-                    store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
+                    store_shared(factors_at(set) + r * 4, factor_of(block.first + r));
             barrier_arrive(seen + 8 * ring.slot);
         }
     }
     // FP8 computes every item, so that the sets alternate.
     __device__ __forceinline__ int factor_set(int item) const {
-        if (shared_t::short_items) return item % shared_t::factor_sets;
+        if (shared_t::short_items || shared_t::may_come) return item % shared_t::factor_sets;
         return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
     }
     __device__ __forceinline__ uint32_t factors_at(int set) const {
@@ -337,7 +352,7 @@ struct gemm_cta_t {
         using namespace ptx;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
-        if (parts) {
+        if (!shared_t::may_come && parts) {
             const int64_t stride = parts_stride;
             float *to =
                     parts + (int64_t(k_part) * args.M + block.first - args.row_begin + row) * stride + column;
@@ -584,7 +599,7 @@ struct gemm_cta_t {
                             sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
                 }
         }
-        wait_for_earlier_kernels();
+        if constexpr (!shared_t::may_come) wait_for_earlier_kernels();
         finish(sum, block, panel_group);
     }
 };

@@ -17,7 +17,9 @@ template <typename format, int i>
 constexpr built_t<gemm_args_t> built() {
     constexpr int width = f4_widths[i];
     using shared_t = gemm_shared_t<format, width>;
-    static_assert(shared_t::panels == f4_panels(width) && shared_t::pair == 1, "as planned");
+    static_assert(shared_t::panels == f4_panels(width) && shared_t::pair == 1
+                          && shared_t::may_come == f4_may_come(gemm_f4_first + i),
+            "as planned");
     return {gemm<format, width>, shared_t::threads, shared_t::bytes};
 }
 

@@ -17,7 +17,9 @@ template <int i>
 constexpr built_t<gemm_args_t> built() {
     constexpr int width = f4_widths[f4_count + i];
     using shared_t = gemm_shared_t<f4_kept_t, width>;
-    static_assert(shared_t::panels == f4_panels(width) && shared_t::pair == 1, "as planned");
+    static_assert(shared_t::panels == f4_panels(width) && shared_t::pair == 1
+                          && shared_t::may_come == f4_may_come(gemm_f4_first + f4_count + i),
+            "as planned");
     return {gemm<f4_kept_t, width>, shared_t::threads, shared_t::bytes};
 }
 

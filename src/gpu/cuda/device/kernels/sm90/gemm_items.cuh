@@ -41,6 +41,50 @@ struct items_in_turn_t {
     __device__ static bool is_apart(int) { return false; }
 };
 
+// Rounds of items, one for each CTA. Where rows of the source come meanwhile, the last CTAs start late, and
+// the first rounds have no items for them.
+struct rounds_t {
+    const matmul_args_t &args;
+
+    __device__ static int own() { return int(blockIdx.x); }
+    __device__ static int ctas() { return int(gridDim.x); }
+    __device__ int begin() const { return own() < ctas() - args.makers ? 0 : args.maker_rounds; }
+    __device__ int end(int items) const {
+        const int early = ctas() - args.makers;
+        return min((items - own() + early - 1) / early,
+                (items - own() + args.makers * args.maker_rounds + ctas() - 1) / ctas());
+    }
+    __device__ int item(int at) const {
+        return own() + at * ctas() - args.makers * min(at, int(args.maker_rounds));
+    }
+};
+
+// The same in such rounds. `at` is the number of a round.
+template <typename format, int width>
+struct items_in_rounds_t {
+    using shared_t = gemm_shared_t<format, width>;
+    static_assert(shared_t::pair == 1, "no pairs");
+
+    const matmul_args_t &args;
+    const typename shared_t::head_t &head;
+    const panels_t<shared_t::panels> &panel_map;
+    rounds_t rounds;
+    int groups, begin, end;
+    static constexpr int step = 1;
+
+    __device__ items_in_rounds_t(const matmul_args_t &a, typename shared_t::head_t &h,
+            const panels_t<shared_t::panels> &map, int, int, int)
+        : args(a), head(h), panel_map(map), rounds{a}, groups(map.groups()), begin(rounds.begin()),
+          end(rounds.end(h.list.shares(a) * groups)) {}
+
+    __device__ bool wanted(int at) const { return panel_map.wanted(args.wanted, panel_group(at)); }
+    __device__ row_block_t block(int at) const {
+        return head.list.block(args, rounds.item(at) / groups, gemm_t::row_step);
+    }
+    __device__ int panel_group(int at) const { return rounds.item(at) % groups; }
+    __device__ static bool is_apart(int) { return false; }
+};
+
 // The same for pairs, which have neighbouring groups of panels and one row block. Where the number of groups
 // is odd, they have the last group and two row blocks: an item after all others of these blocks. (Not for
 // products at the rate of FP8, where the widest blocks have no register left for that: C7511.) All warps

@@ -83,6 +83,9 @@ struct gemm_shared_t {
     static constexpr int weight_warps = lone ? 1 : k::weight_warps, scale_warps = lone ? panels : 1;
     static_assert(panels % scale_warps == 0, "the same panels for each");
     static constexpr bool widest_three = consumer_groups == 3 && width > 160;
+    // Rows of the source may come meanwhile (matmul_args_t::makers). With the widest blocks of three
+    // consumers ptxas would serialise products (C7511).
+    static constexpr bool may_come = lone && !widest_three;
     static constexpr int producer_registers = consumer_groups == 4 || widest_three ? 32
                                               : widest                             ? 40
                                                                                    : 56,
