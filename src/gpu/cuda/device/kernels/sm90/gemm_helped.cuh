@@ -38,10 +38,11 @@ struct gemm_helped_t {
     static constexpr int head_bytes = 1024, budget = 227 * 1024;
     // Sums of the helper for an owner. They lie behind its codes, which are of one panel.
     static constexpr int helped_bytes = width * panel_columns * 4;
-    static constexpr int stages = std::min((budget - head_bytes - helped_bytes) / (source_bytes + tile_bytes),
-            (budget - head_bytes) / (source_bytes + owners * tile_bytes));
-    // The rounds through the ring from one step that an owner copies to a stage to its next one.
-    static constexpr int turn = stages % owners ? owners : 1;
+    // A multiple of the owners, so that a slot of the ring always has the same copier and the same consumers:
+    // see gemm_narrow.cuh.
+    static constexpr int fit = std::min((budget - head_bytes - helped_bytes) / (source_bytes + tile_bytes),
+                                 (budget - head_bytes) / (source_bytes + owners * tile_bytes)),
+                         stages = fit / owners * owners;
     static_assert(stages >= 6, "too few stages to hide the latency of memory");
     struct head_t {
         uint64_t full[stages], empty[stages], read[stages]; // empty: of the CTAs that share rows
@@ -117,8 +118,8 @@ __global__ void __launch_bounds__(v::threads, 1)
         const uint32_t first_b = __shfl_sync(~0u, wgmma::b_descriptor(sources), 0),
                        own_codes = codes + (helps ? consumer * v::tile_bytes : 0);
         uint32_t scales_at = own_codes + place.scales, codes_at = own_codes + place.codes;
-        // Who copies the next step to a stage that this consumer has read.
-        const uint32_t told = cluster_address(empty, helps ? rank : (consumer + v::stages) % v::owners);
+        // Who copies the steps of this consumer.
+        const uint32_t told = cluster_address(empty, helps ? rank : consumer);
         asm("" : "+r"(scales_at), "+r"(codes_at));
         float sum[v::width / 2] = {};
         typename format::raw_t raw;
@@ -197,9 +198,9 @@ __global__ void __launch_bounds__(v::threads, 1)
                         bulk_prefetch(from[p], uint32_t(min(v::stages, count) * v::tile_bytes));
                 wait_for_earlier_kernels();
             }
-            int slot = number, round = 1;
+            int slot = number, round = 1, lap = 0; // lap: the step in slot 0
 #pragma unroll 1
-            for (int s = number; s < count; s += v::copiers) {
+            for (int s = number; s < count; s = lap + slot) {
                 const int64_t at = int64_t(s) * v::tile_bytes;
                 barrier_wait(read + 8 * slot, round);
                 barrier_arrive_expect(full + 8 * slot, own_panels * v::tile_bytes + box_bytes);
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(v::threads, 1)
                         bulk_copy(codes + slot * codes_bytes + p * v::tile_bytes, from[p] + at, v::tile_bytes,
                                 full + 8 * slot);
                 slot += v::copiers;
-                if (slot >= v::stages) slot -= v::stages, round ^= 1;
+                if (slot >= v::stages) slot = number, round ^= 1, lap += v::stages;
             }
         }
         __syncwarp();
@@ -220,13 +221,13 @@ __global__ void __launch_bounds__(v::threads, 1)
         cluster_wait();
         wait_for_earlier_kernels();
         if (lane == 0 && warp == source_warp) {
-            const int stride = helps ? 1 : v::owners, turn = helps ? 1 : v::turn;
+            const int stride = helps ? 1 : v::owners;
 #pragma unroll 1
             for (int s = helps ? 0 : rank; s < count; s += stride) {
                 const int round = s / v::stages, slot = s % v::stages;
                 const uint32_t to = sources + slot * v::source_bytes, bar = full + 8 * slot;
                 const int column = (first_step + s) * v::step_rows;
-                if (round > 0) barrier_wait(empty + 8 * slot, (round - 1) / turn & 1);
+                barrier_wait(empty + 8 * slot, ~round & 1);
                 if (helps)
                     tensor_copy(to, kernel_args.source_map, column, first_row, bar);
                 else

@@ -10,7 +10,7 @@
 //
 // A stage has 64 rows of K. Consumers are warpgroups, each with a panel. They decode weights to the register
 // operand of wgmma. Those with the same panel take stages in turn. Copying a stage takes a warp about 300 ns,
-// so two warps for weights and two for rows take turns.
+// so two warps for weights and two for rows each have every second slot of the ring.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,11 @@ struct gemm_narrow_t {
     static constexpr int tile_bytes = format::max_header + step_rows * panel_columns * format::bits / 8,
                          codes_bytes = panels * tile_bytes;
     static constexpr int head_bytes = 1024, max_stages = 20, budget = 227 * 1024;
-    static constexpr int stages = std::min(max_stages, (budget - head_bytes) / (source_bytes + codes_bytes));
+    // A multiple of the steps, so that a slot of the ring always has the same consumers. A barrier shows only
+    // the parity of its rounds: who skipped a round of a slot could take an older one for that which it waits
+    // for, when the stage between them is late.
+    static constexpr int fit = std::min(max_stages, (budget - head_bytes) / (source_bytes + codes_bytes)),
+                         stages = fit / steps * steps;
     static_assert(stages >= 6, "too few stages to hide the latency of memory");
     struct head_t {
         uint64_t full[stages], empty[stages], read[stages]; // empty: of the CTAs that share rows
@@ -188,9 +192,9 @@ __global__ void __launch_bounds__(v::threads, 1)
                         bulk_prefetch(from[p], uint32_t(min(int64_t(v::stages) * v::tile_bytes, part_bytes)));
                 wait_for_earlier_kernels();
             }
-            int slot = number, round = 1;
+            int slot = number, round = 1, lap = 0; // lap: the step in slot 0
 #pragma unroll 1
-            for (int s = number; s < count; s += v::copiers) {
+            for (int s = number; s < count; s = lap + slot) {
                 const int64_t at = int64_t(s) * v::tile_bytes;
                 const int bytes = int(min(int64_t(v::tile_bytes), part_bytes - at));
                 barrier_wait(read + 8 * slot, round);
@@ -200,7 +204,7 @@ __global__ void __launch_bounds__(v::threads, 1)
                     bulk_copy(codes + slot * v::codes_bytes + p * v::tile_bytes, from[p] + at, bytes,
                             full + 8 * slot);
                 slot += v::copiers;
-                if (slot >= v::stages) slot -= v::stages, round ^= 1;
+                if (slot >= v::stages) slot = number, round ^= 1, lap += v::stages;
             }
         }
         __syncwarp();
@@ -212,9 +216,9 @@ __global__ void __launch_bounds__(v::threads, 1)
         wait_for_earlier_kernels();
         if (lane == 0) {
             const int row = first_row + share * box;
-            int slot = number, round = 1;
+            int slot = number, round = 1, lap = 0;
 #pragma unroll 1
-            for (int s = number; s < count; s += v::copiers) {
+            for (int s = number; s < count; s = lap + slot) {
                 const uint32_t to = sources + slot * v::source_bytes + share * box_bytes,
                                bar = full + 8 * slot;
                 const int column = (first_tile + s) * v::step_rows;
@@ -225,7 +229,7 @@ __global__ void __launch_bounds__(v::threads, 1)
                 else
                     tensor_copy(to, kernel_args.source_map, column, row, bar);
                 slot += v::copiers;
-                if (slot >= v::stages) slot -= v::stages, round ^= 1;
+                if (slot >= v::stages) slot = number, round ^= 1, lap += v::stages;
             }
         }
         __syncwarp();
