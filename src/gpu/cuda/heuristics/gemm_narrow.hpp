@@ -14,10 +14,12 @@ namespace packed {
 struct narrow_shape_t {
     int width, parts, panels;
 };
-constexpr narrow_shape_t narrow_shapes[] = {{64, 1, 2}, {80, 1, 2}, {96, 1, 2}, {112, 1, 2}, {128, 1, 2},
-        {128, 2, 3}, {32, 1, 1}, {48, 1, 1}, {64, 1, 1}, {80, 1, 1}, {96, 1, 1}, {112, 1, 1}, {128, 1, 1},
-        {144, 1, 1}, {160, 1, 1}, {96, 2, 2}, {128, 2, 2}, {80, 4, 3}, {96, 4, 3}, {112, 4, 3}, {128, 4, 3},
-        {144, 4, 3}, {160, 4, 3}, {32, 2, 1}, {48, 2, 1}, {64, 2, 1}, {32, 4, 1}, {48, 4, 1}, {64, 4, 1}};
+constexpr narrow_shape_t narrow_shapes[] = {{96, 1, 3}, {112, 1, 3}, {128, 1, 3}, {144, 1, 3}, {160, 1, 3},
+        {64, 1, 2}, {80, 1, 2}, {96, 1, 2}, {112, 1, 2}, {128, 1, 2}, {128, 2, 3}, {32, 1, 1}, {48, 1, 1},
+        {64, 1, 1}, {80, 1, 1}, {96, 1, 1}, {112, 1, 1}, {128, 1, 1}, {144, 1, 1}, {160, 1, 1}, {96, 2, 2},
+        {128, 2, 2}, {80, 4, 3}, {96, 4, 3}, {112, 4, 3}, {128, 4, 3}, {144, 4, 3}, {160, 4, 3}, {32, 2, 1},
+        {48, 2, 1}, {64, 2, 1}, {32, 4, 1}, {48, 4, 1}, {64, 4, 1}};
+constexpr int narrow_threes = 5; // the first ones, built apart (gemm_narrow_three.cu)
 // Whether CTAs have a panel each, and the last one of a cluster a part of K of all its panels
 // (gemm_helped.cuh).
 constexpr bool narrow_is_helped(const narrow_shape_t &shape) {
@@ -46,6 +48,20 @@ constexpr int narrow_blocks(const narrow_shape_t &shape, int panels, int ctas) {
 constexpr int narrow_box_rows(const narrow_shape_t &shape, int rows, int blocks) {
     const int least = 8 * narrow_sharers(shape.parts);
     return ((rows + blocks - 1) / blocks + least - 1) / least * 8;
+}
+// Consumers of a panel take stages of the ring in turn. One that waits for a stage sees only whether an even
+// or odd number of rounds has filled it. So it may take one for full that an earlier round has not filled
+// yet, unless all rounds of a stage belong to the same consumer.
+constexpr bool narrow_keeps_turns(const narrow_shape_t &shape) {
+    constexpr int room = 226 * 1024, row = 128, tile = 2176; // bytes, of a stage
+    const int w = shape.width, source = w * row;
+    if (narrow_is_helped(shape)) {
+        const int owner = (room - w * 256) / (source + tile), helper = room / (source + 3 * tile);
+        return (owner < helper ? owner : helper) % 3 == 0;
+    }
+    const int fit = room / (source + shape.panels * tile), stages = fit < 20 ? fit : 20,
+              turns = w > 128 ? 3 / shape.panels : 4 / shape.panels;
+    return turns < 2 || stages % turns == 0;
 }
 // How many variants, from the first one on, plans for weights with so many columns may choose.
 int narrow_variants(int64_t N, int sm_count);

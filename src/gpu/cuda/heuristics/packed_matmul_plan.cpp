@@ -202,7 +202,7 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
     for (int v = gemm_narrow_first; is_narrow(v); v++) {
         const narrow_shape_t shape = narrow_shape(v);
         const int64_t blocks = div_up(rows, shape.width), ctas = blocks * narrow_block_ctas(shape, panels);
-        if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count)) continue;
+        if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count) || !narrow_keeps_turns(shape)) continue;
         const bool helped = narrow_is_helped(shape);
         const double width = shape.width, panels_each = helped ? 1 : shape.panels,
                      steps = helped ? tiles - narrow_helped_steps(tiles) : double(div_up(tiles, shape.parts)),
@@ -213,7 +213,8 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
         const double missing = shape.parts == 1 ? box * double(blocks) - double(rows) : 0.,
                      step = panels_each == 1   ? 115. + 1.12 * width + .29 * box + .005 * missing * width
                             : panels_each == 2 ? 194. + 2.55 * width
-                                               : 5.77 * width,
+                            : shape.parts > 1  ? 5.77 * width
+                                               : 171. + 5.09 * width,
                      added = helped            ? 2.4 * width
                              : shape.parts > 1 ? 5.8 * width * panels_each
                                                : 0.,

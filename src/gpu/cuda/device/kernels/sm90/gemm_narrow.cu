@@ -14,7 +14,7 @@ namespace packed {
 
 template <typename format, size_t i>
 static built_t<gemm_args_t> built() {
-    constexpr narrow_shape_t shape = narrow_shapes[i];
+    constexpr narrow_shape_t shape = narrow_shapes[narrow_threes + i];
     if constexpr (narrow_is_helped(shape)) {
         using variant = gemm_helped_t<format, shape.width>;
         return {gemm_helped<variant>, variant::threads, variant::bytes, variant::cluster};
@@ -29,9 +29,13 @@ static const built_t<gemm_args_t> *variant_of_shape(int v, std::index_sequence<i
     return &list[v];
 }
 
+const built_t<gemm_args_t> *gemm_narrow_three(int v); // gemm_narrow_three.cu
+
 // v: counted from the first one.
 const built_t<gemm_args_t> *gemm_narrow_variant(int v) {
-    return variant_of_shape<mxfp4_t>(v, std::make_index_sequence<narrow_count>());
+    if (v < narrow_threes) return gemm_narrow_three(v);
+    return variant_of_shape<mxfp4_t>(
+            v - narrow_threes, std::make_index_sequence<narrow_count - narrow_threes>());
 }
 
 } // namespace packed

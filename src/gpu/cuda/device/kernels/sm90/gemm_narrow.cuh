@@ -37,7 +37,7 @@ struct gemm_narrow_t {
     static constexpr int width = width_, parts = parts_, panels = panels_;
     static constexpr int cluster = narrow_cluster(parts), sharers = narrow_sharers(parts); // of source rows
     // steps: of a panel. Four consumers would have no registers for the sums of wider blocks.
-    static constexpr int steps = width > 128 ? 3 : std::max(1, 4 / panels), consumers = panels * steps;
+    static constexpr int steps = std::max(1, (width > 128 ? 3 : 4) / panels), consumers = panels * steps;
     static_assert(consumers <= 4, "registers");
     static constexpr int group = 128, working = consumers * group, copiers = 2,
                          threads = working + 2 * copiers * 32;
