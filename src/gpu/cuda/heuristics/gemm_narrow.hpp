@@ -49,20 +49,6 @@ constexpr int narrow_box_rows(const narrow_shape_t &shape, int rows, int blocks)
     const int least = 8 * narrow_sharers(shape.parts);
     return ((rows + blocks - 1) / blocks + least - 1) / least * 8;
 }
-// Consumers of a panel take stages of the ring in turn. One that waits for a stage sees only whether an even
-// or odd number of rounds has filled it. So it may take one for full that an earlier round has not filled
-// yet, unless all rounds of a stage belong to the same consumer.
-constexpr bool narrow_keeps_turns(const narrow_shape_t &shape) {
-    constexpr int room = 226 * 1024, row = 128, tile = 2176; // bytes, of a stage
-    const int w = shape.width, source = w * row;
-    if (narrow_is_helped(shape)) {
-        const int owner = (room - w * 256) / (source + tile), helper = room / (source + 3 * tile);
-        return (owner < helper ? owner : helper) % 3 == 0;
-    }
-    const int fit = room / (source + shape.panels * tile), stages = fit < 20 ? fit : 20,
-              turns = w > 128 ? 3 / shape.panels : 4 / shape.panels;
-    return turns < 2 || stages % turns == 0;
-}
 // How many variants, from the first one on, plans for weights with so many columns may choose.
 int narrow_variants(int64_t N, int sm_count);
 

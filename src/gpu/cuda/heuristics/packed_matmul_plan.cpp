@@ -202,7 +202,7 @@ void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K,
     for (int v = gemm_narrow_first; is_narrow(v); v++) {
         const narrow_shape_t shape = narrow_shape(v);
         const int64_t blocks = div_up(rows, shape.width), ctas = blocks * narrow_block_ctas(shape, panels);
-        if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count) || !narrow_keeps_turns(shape)) continue;
+        if (ctas == 0 || ctas > most_narrow_ctas(shape, sm_count)) continue;
         const bool helped = narrow_is_helped(shape);
         const double width = shape.width, panels_each = helped ? 1 : shape.panels,
                      steps = helped ? tiles - narrow_helped_steps(tiles) : double(div_up(tiles, shape.parts)),
