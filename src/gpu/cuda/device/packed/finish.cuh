@@ -89,6 +89,13 @@ __device__ inline bool is_tiles_of_dst(const matmul_args_t &a) {
            && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
 }
 
+// is_tiles_of_dst() for results that are each made of two neighbouring columns.
+__device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
+    matmul_args_t plain = a;
+    plain.activation = activation_t::none;
+    return a.activation == activation_t::gated_pairs && is_tiles_of_dst(plain) && a.N % 16 == 0;
+}
+
 // Four neighbouring columns of one expert: values that are the same for all rows.
 struct columns_t {
     int column,

@@ -21,13 +21,6 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// is_tiles_of_dst() for results that are each made of two neighbouring columns.
-__device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
-    matmul_args_t plain = a;
-    plain.activation = activation_t::none;
-    return a.activation == activation_t::gated_pairs && is_tiles_of_dst(plain) && a.N % 16 == 0;
-}
-
 template <typename format, int width>
 struct gemm_cta_t {
     using k = gemm_t;

@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm_narrow with three panels of a CTA and all of K: in a file of its own, because all variants together
 // take the compiler long.
-#include "gpu/cuda/device/kernels/sm90/gemm_narrow.cuh"
-
-#include <utility>
-
-#include "gpu/cuda/device/mma/decode_f4.cuh"
-#include "gpu/cuda/device/packed/built.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_narrow_variants.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 namespace packed {
 
-template <typename format, size_t i>
-static built_t<gemm_args_t> built() {
-    constexpr narrow_shape_t shape = narrow_shapes[i];
-    using variant = gemm_narrow_t<format, shape.width, shape.parts, shape.panels>;
-    return {gemm_narrow<variant>, variant::threads, variant::bytes, variant::cluster};
-}
-template <typename format, size_t... i>
-static const built_t<gemm_args_t> *variant_of_shape(int v, std::index_sequence<i...>) {
-    static const built_t<gemm_args_t> list[] = {built<format, i>()...};
-    return &list[v];
-}
-
 const built_t<gemm_args_t> *gemm_narrow_three(int v) {
-    return variant_of_shape<mxfp4_t>(v, std::make_index_sequence<narrow_threes>());
+    return narrow_from<mxfp4_t, 0>(v, std::make_index_sequence<narrow_threes>());
 }
 
 } // namespace packed
